@@ -69,19 +69,19 @@ def imported_parts(path, source):
 
 def violations(source):
     """Every import that points up, sideways to the left, at `testing` or at the root."""
-    found = []
+    broken = []
     for path in sorted(source.rglob("*.py")):
         relative = path.relative_to(source)
         part = relative.parts[0].removesuffix(".py")
         if part == "__init__":
             continue  # the root offers the public names, so it may import anything
         if part != "testing" and part not in FLOOR_OF:
-            found.append(f"{relative}: {part!r} stands on no floor")
+            broken.append(f"{relative}: {part!r} stands on no floor")
             continue
         for line, other in imported_parts(path, source):
             if other != part and not may_import(part, other):
-                found.append(f"{relative}:{line}: {part} may not import {other or 'crfx itself'}")
-    return found
+                broken.append(f"{relative}:{line}: {part} may not import {other or 'crfx itself'}")
+    return broken
 
 
 def may_import(part, other):
@@ -113,8 +113,8 @@ def test_imports_point_one_way():
     ],
 )
 def test_a_bad_import_is_seen(tmp_path, path, code, message):
-    (found,) = violations(planted(tmp_path, path, code))
-    assert message in found
+    (result,) = violations(planted(tmp_path, path, code))
+    assert message in result
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def pipeline(source):
 
 
 def misplaced(source, part):
-    """What the opening of a sub-package's docstring gets wrong, or None."""
+    """Return what the opening of a sub-package's docstring gets wrong, or None."""
     opening = " ".join(docstring(source / part / "__init__.py").split("\n\n")[0].split())
     match = OPENING.match(opening)
     if not match:
@@ -164,8 +164,8 @@ def misplaced(source, part):
     if not before and not after:
         return f"{part}: names no neighbour in backquotes: {opening!r}"
     order = pipeline(source)
-    told = [*before, part, *after]
-    if missing := [name for name in told if name not in order]:
+    sections = [*before, part, *after]
+    if missing := [name for name in sections if name not in order]:
         return f"{part}: the docstring of crfx does not name {missing}"
     here = order.index(part)
     wrong = [name for name in before if order.index(name) >= here]
@@ -202,5 +202,5 @@ def test_a_wrong_opening_is_seen(tmp_path, opening, message):
     (tmp_path / "__init__.py").write_text('"""First `batch`, `inference`, then `cli`."""')
     (tmp_path / "inference").mkdir()
     (tmp_path / "inference" / "__init__.py").write_text(f'"""{opening}"""')
-    found = misplaced(tmp_path, "inference")
-    assert found is None if message is None else message in found
+    result = misplaced(tmp_path, "inference")
+    assert result is None if message is None else message in result

@@ -110,7 +110,7 @@ def test_chunks_of_a_batch_have_every_instance_once():
         ([1, 1, 1], [1, 1, 1]),
     ):
         parts = list(chunked(lengths, chunks).loaded())
-        assert [own for part in parts for own in part.lengths] == lengths
+        assert [length for part in parts for length in part.lengths] == lengths
         assert [part.n_rows for part in parts] == chunks
         for part in parts:
             assert part.X[:, 0].tolist() == part.edge_types.tolist()

@@ -21,7 +21,7 @@ def test_the_error_is_the_mean_gap_weighted_by_counts():
     assert filled[0.6].right == 0.5
 
 
-def test_calibrated_labels_have_a_small_error_and_sure_ones_a_large_one():
+def test_calibration_error_is_large_for_overconfident_labels():
     random = np.random.default_rng(1)
     p = random.uniform(0.3, 1, 200_000)
     good, bad, parts = Reliability(), Reliability(), Reliability()
@@ -36,9 +36,9 @@ def test_calibrated_labels_have_a_small_error_and_sure_ones_a_large_one():
     assert parts.error() == pytest.approx(good.error(), abs=EXACT)
 
 
-def test_unknown_labels_do_not_count_and_ends_belong_to_the_outer_bins():
-    found = reliability([["A", None], []], [["A", "B"], []], [[0.5, 0.9], []])
-    assert found.n_labels == 1
+def test_reliability_skips_unknown_labels_and_includes_bin_ends():
+    result = reliability([["A", None], []], [["A", "B"], []], [[0.5, 0.9], []])
+    assert result.n_labels == 1
     assert expected_calibration_error([["A", None]], [["A", "B"]], [[0.5, 0.9]]) == 0.5
     counted = Reliability(4)
     counted.add([0.0, 1.0, 1.0000002, 0.25], [False, True, True, True])

@@ -44,8 +44,10 @@ def private_includes(folder, public):
 
 
 def test_public_headers_are_those_listed_and_include_no_private_one():
-    found = {path.relative_to(CORE / "include").as_posix() for path in CORE.rglob("include/**/*.*")}
-    assert found == {f"crfx/{name}.hpp" for name in PUBLIC_HEADERS}
+    headers = {
+        path.relative_to(CORE / "include").as_posix() for path in CORE.rglob("include/**/*.*")
+    }
+    assert headers == {f"crfx/{name}.hpp" for name in PUBLIC_HEADERS}
     for folder in ("include", "bindings"):
         assert private_includes(CORE / folder, PUBLIC_HEADERS) == []
 

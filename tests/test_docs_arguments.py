@@ -68,13 +68,15 @@ def test_tables_hold_arguments_defaults_choices_and_attributes(name):
         kind = kinds[argument.strip("`")]
         kind = kind.kind if isinstance(kind, OrNone) else kind
         names = kind.choices if isinstance(kind, Choice) else ()
-        told = f"{default} {' '.join(text)}"
-        missing = [choice for choice in names if choice is not None and choice not in told]
-        assert missing == [] or "see above" in told, argument
+        description = f"{default} {' '.join(text)}"
+        missing = [choice for choice in names if choice is not None and choice not in description]
+        assert missing == [] or "see above" in description, argument
     crf = fitted(getattr(crfx, name))
     listed = [cell.strip("`") for cell, *_ in table(page(name), "Fitted attributes")]
     assert listed
-    missing = [own for own in listed if own not in vars(crf) and not hasattr(type(crf), own)]
+    missing = [
+        choice for choice in listed if choice not in vars(crf) and not hasattr(type(crf), choice)
+    ]
     assert missing == []
 
 

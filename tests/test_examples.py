@@ -12,7 +12,7 @@ EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 
 
 def output_of(example, folder):
-    """What it prints; where its data are not there, what the loader says is the reason to skip."""
+    """Return what an example prints; if its data are missing, skip with the loader's message."""
     result = subprocess.run(
         [sys.executable, "-W", "error", str(example)],
         cwd=folder,

@@ -29,7 +29,7 @@ def test_lowest_takes_each_number_apart(sets):
             sets.lowest(one, other)
 
 
-def test_every_set_has_its_turn_and_the_smallest_figures_count(sets, monkeypatch):
+def test_instruction_sets_take_turns_and_keep_minima(sets, monkeypatch):
     turns, seconds = [], iter([3.0, 9.0, 5.0, 8.0, 4.0, 2.0, 7.0])
 
     def in_child(task, *arguments, isa=None):
@@ -37,12 +37,12 @@ def test_every_set_has_its_turn_and_the_smallest_figures_count(sets, monkeypatch
         return {"seconds": next(seconds)}
 
     monkeypatch.setattr(sets, "in_child", in_child)
-    found = sets.in_turns(["avx512", "avx2"], 3, "core", 7, peers="peer", peer_passes=1)
+    result = sets.in_turns(["avx512", "avx2"], 3, "core", 7, peers="peer", peer_passes=1)
     core = [isa for task, isa, _ in turns if task == "core"]
     assert core == ["avx512", "avx2", "avx2", "avx512", "avx512", "avx2"]
     assert [number for number, turn in enumerate(turns) if turn[0] == "peer"] == [2]
     assert turns[0] == ("core", "avx512", (7,))
-    assert found == {
+    assert result == {
         "peers": {"seconds": 5.0},
         "sets": {"avx512": {"seconds": 2.0}, "avx2": {"seconds": 7.0}},
     }
@@ -67,9 +67,9 @@ def test_children_run_in_the_instruction_set_asked_for(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(CHILD.format(folder=str(BENCHMARKS))))
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
-    available, found = json.loads(done.stdout)
+    available, result = json.loads(done.stdout)
     assert available[-1] == "baseline"
-    assert found["sets"] == {isa: {"set": isa, "word": "hello"} for isa in available}
+    assert result["sets"] == {isa: {"set": isa, "word": "hello"} for isa in available}
 
 
 def test_unknown_sets_are_rejected_with_those_that_there_are(sets, monkeypatch):
@@ -100,8 +100,8 @@ def measured(sets, monkeypatch):
         def run():
             return {"peers": {"s": peer}, "sets": {isa: {"s": 1.0} for isa in isas}}
 
-        def figure(key, own, peers):
-            return peers["s"] / own["s"]
+        def figure(key, seconds, peers):
+            return peers["s"] / seconds["s"]
 
         return sets.measured(isas, run, recorded, targets, figure)
 

@@ -103,7 +103,7 @@ ARM_TAKEN_APART = """
 
 
 def disassembly(kernels, isa="avx2", machine="elf64-x86-64"):
-    """What objdump prints of functions in the namespace of an instruction set."""
+    """Return what objdump prints about functions in the namespace of an instruction set."""
     text = f"\nkernels.o:     file format {machine}\n\n\nDisassembly of section .text:\n"
     for name, code in kernels.items():
         is_full = "crfx::" in name.partition("(")[0].partition("<")[0]
@@ -133,9 +133,9 @@ def test_vector_code_passes(isa_code):
 )
 def test_scalar_code_is_reported(isa_code, code, fault):
     for task in NAMES:
-        (told,) = faults_of(isa_code, code, task)
-        assert told.startswith(f"{task}: ")
-        assert fault in told
+        (message,) = faults_of(isa_code, code, task)
+        assert message.startswith(f"{task}: ")
+        assert fault in message
 
 
 def test_missing_kernel_is_reported(isa_code):

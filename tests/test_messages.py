@@ -8,7 +8,7 @@ from crfx import LinearCRF, scorers
 from crfx.testing import make_task
 
 X, Y = make_task()
-STRANGE = [["Q", *own[1:]] for own in Y]
+STRANGE = [["Q", *labels[1:]] for labels in Y]
 CRF = LinearCRF(max_iter=50, n_jobs=1).fit(X, Y)
 WORDS = LinearCRF(max_iter=50, n_jobs=1).fit([[{"w": "a"}, {"w": "b"}]], [["u", "v"]])
 
@@ -25,7 +25,7 @@ WORDS = LinearCRF(max_iter=50, n_jobs=1).fit([[{"w": "a"}, {"w": "b"}]], [["u", 
     ids=["max_iter", "score", "log_likelihood", "scorer", "words"],
 )
 def test_warnings_name_a_line_of_the_user(ask):
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         ask()
-    assert [own.filename for own in told] == [__file__]
+    assert [warning.filename for warning in warned] == [__file__]

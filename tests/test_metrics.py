@@ -38,10 +38,10 @@ def test_metrics_name_what_does_not_line_up():
     [(token_accuracy, 4 / 5), (sequence_accuracy, 1 / 2), (label_f1, 4 / 5), (span_f1, 2 / 3)],
 )
 def test_unknown_labels_do_not_count(metric, figure):
-    """Of spans: instances that have one, as in `TagReport`."""
+    """Span metrics skip instances with an unknown label, as `TagReport` does."""
     true = [["B-A", "O", "B-A"], ["B-A", None, "O"]]
-    found = [["B-A", "O", "O"], ["B-A", "I-A", "O"]]
-    assert metric(true, found) == pytest.approx(figure)
+    predicted = [["B-A", "O", "O"], ["B-A", "I-A", "O"]]
+    assert metric(true, predicted) == pytest.approx(figure)
     with pytest.raises(ValueError, match=r"there is no (position|instance) to score"):
         metric([[None]], [["O"]])
 
@@ -50,12 +50,12 @@ def test_unknown_labels_do_not_count(metric, figure):
 def test_label_f1_averages_as_scikit_learn(average):
     options = {"average": average, "zero_division": 0.0}
     wanted = f1_score(list("abc"), list("aac"), **options)
-    found = label_f1([["a", "b", None], ["c"]], [["a", "a", "b"], ["c"]], average=average)
-    assert found == pytest.approx(wanted, abs=1e-12)
+    result = label_f1([["a", "b", None], ["c"]], [["a", "a", "b"], ["c"]], average=average)
+    assert result == pytest.approx(wanted, abs=1e-12)
     labels = ["a", "z", "c"]  # one is on no side
     wanted = f1_score(list("abc"), list("aac"), labels=labels, **options)
-    found = label_f1([list("abc")], [list("aac")], average=average, labels=labels)
-    assert found == pytest.approx(wanted, abs=1e-12)
+    result = label_f1([list("abc")], [list("aac")], average=average, labels=labels)
+    assert result == pytest.approx(wanted, abs=1e-12)
     with pytest.raises(ValueError, match="average is 'mean': choose one of 'macro', 'weighted'"):
         label_f1([["a"]], [["a"]], average="mean")
     with pytest.raises(ValueError, match=r"none of the labels \['z'\] is there"):

@@ -102,11 +102,11 @@ def cycles(source: Path) -> list[str]:
         for name, module in known.items()
         if name != "__init__"
     }
-    found, done = [], set()
+    result, done = [], set()
 
     def visit(name: str, trail: list[str]) -> None:
         if name in trail:
-            found.append(" -> ".join([*trail[trail.index(name) :], name]))
+            result.append(" -> ".join([*trail[trail.index(name) :], name]))
             return
         if name in done or name not in graph:
             return
@@ -116,7 +116,7 @@ def cycles(source: Path) -> list[str]:
 
     for name in graph:
         visit(name, [])
-    return found
+    return result
 
 
 # 3. Private names stay in their module
@@ -150,19 +150,19 @@ def defined_names(tree: ast.Module) -> set[str]:
 
 def private_uses(source: Path) -> list[str]:
     """Return uses of private names outside of the module that defines them."""
-    found = []
+    result = []
     for module in modules_of(source).values():
         defined = defined_names(module.tree)
         for node in ast.walk(module.tree):
             if isinstance(node, ast.Attribute) and is_private(node.attr):
                 owner = node.value.id if isinstance(node.value, ast.Name) else None
                 if owner not in ("self", "cls", "_core") and node.attr not in defined:
-                    found.append(f"{module.name}:{node.lineno}: {ast.unparse(node)}")
+                    result.append(f"{module.name}:{node.lineno}: {ast.unparse(node)}")
             elif isinstance(node, ast.ImportFrom):
                 for alias in node.names:
                     if is_private(alias.name) and alias.name not in ("_core", "_native"):
-                        found.append(f"{module.name}:{node.lineno}: import of {alias.name}")
-    return found
+                        result.append(f"{module.name}:{node.lineno}: import of {alias.name}")
+    return result
 
 
 # 4. Nobody below an estimator sees an estimator
@@ -170,7 +170,7 @@ def private_uses(source: Path) -> list[str]:
 
 def seen_estimators(source: Path) -> list[str]:
     """Return annotations below estimators that name one, and fitted attributes read of `Any`."""
-    found = []
+    result = []
     names = re.compile(rf"\b({'|'.join((*ESTIMATORS, *ESTIMATOR_BASES))})\b")
     for module in modules_of(source).values():
         if module.part in ABOVE_ESTIMATORS:
@@ -183,7 +183,7 @@ def seen_estimators(source: Path) -> list[str]:
             for argument in arguments:
                 annotation = "" if argument.annotation is None else ast.unparse(argument.annotation)
                 if names.search(annotation):
-                    found.append(f"{module.name}:{node.lineno}: {argument.arg}: {annotation}")
+                    result.append(f"{module.name}:{node.lineno}: {argument.arg}: {annotation}")
                 if annotation == "Any":
                     untyped.add(argument.arg)
             for inner in ast.walk(node):
@@ -194,8 +194,8 @@ def seen_estimators(source: Path) -> list[str]:
                     and inner.attr.endswith("_")
                     and not inner.attr.endswith("__")
                 ):
-                    found.append(f"{module.name}:{inner.lineno}: {ast.unparse(inner)}")
-    return found
+                    result.append(f"{module.name}:{inner.lineno}: {ast.unparse(inner)}")
+    return result
 
 
 # 5. Capabilities, not classes
@@ -220,7 +220,7 @@ def class_questions(source: Path) -> list[str]:
         (matrices, ("features", "io", "batch")),
         ({*ESTIMATORS, *ESTIMATOR_BASES}, ("estimators", "cli", "scorers")),
     ]
-    found = []
+    result = []
     for module in modules_of(source).values():
         for node in ast.walk(module.tree):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
@@ -230,8 +230,8 @@ def class_questions(source: Path) -> list[str]:
             asked = {name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)}
             for classes, parts in guarded:
                 if asked & classes and module.part not in parts:
-                    found.append(f"{module.name}:{node.lineno}: {ast.unparse(node)}")
-    return found
+                    result.append(f"{module.name}:{node.lineno}: {ast.unparse(node)}")
+    return result
 
 
 # 6. Few ancestors
@@ -261,15 +261,15 @@ def heavy_inheritance(source: Path) -> list[str]:
             if isinstance(node, ast.FunctionDef) and is_private(node.name)
         }
 
-    found = []
+    result = []
     for name in classes:
         older = ancestors(name)
         if len(older) > MOST_ANCESTORS:
-            found.append(f"{name} has {len(older)} ancestors: {', '.join(older)}")
+            result.append(f"{name} has {len(older)} ancestors: {', '.join(older)}")
         overridden = methods(name) & set().union(*(methods(each) for each in older))
         if len(overridden) > MOST_OVERRIDES:
-            found.append(f"{name} overrides {', '.join(sorted(overridden))}")
-    return found
+            result.append(f"{name} overrides {', '.join(sorted(overridden))}")
+    return result
 
 
 # 7. and 8. Imports by name, and foreign libraries
@@ -288,17 +288,17 @@ def hidden_imports(source: Path) -> list[str]:
 
 def foreign_imports(source: Path) -> list[str]:
     """Return imports of foreign libraries outside of their door, or too early."""
-    found = []
+    result = []
     for module in modules_of(source).values():
         early = {node.lineno for node in module.tree.body if hasattr(node, "lineno")}
         for line, dotted in imported_names(module):
             library = dotted.split(".")[0]
             parts = DOORS.get(library)
             if parts is not None and module.part not in parts:
-                found.append(f"{module.name}:{line}: {library} is imported outside of its door")
+                result.append(f"{module.name}:{line}: {library} is imported outside of its door")
             if library in LATE and line in early:
-                found.append(f"{module.name}:{line}: {library} is imported when crfx is")
-    return found
+                result.append(f"{module.name}:{line}: {library} is imported when crfx is")
+    return result
 
 
 RULES = (

@@ -43,11 +43,11 @@ def test_agrees_with_the_slow_definition(definition, gain):
     group = random.integers(1, 14, size=60)
     relevance = random.choice([0, 0, 0, 1, 2], size=group.sum())
     scores = random.integers(0, 6, size=group.sum()) / 4  # with ties
-    found = ndcg_by_query(relevance, scores, group, cuts=CUTS, definition=definition, gain=gain)
+    result = ndcg_by_query(relevance, scores, group, cuts=CUTS, definition=definition, gain=gain)
     parts = zip(*(np.split(a, np.cumsum(group)[:-1]) for a in (relevance, scores)), strict=True)
     expected = [[slow(r, s, cut, definition, gain) for cut in CUTS] for r, s in parts]
-    np.testing.assert_allclose(found, expected, rtol=0, atol=ROUNDING)
-    assert np.isnan(found).any() == (definition == "usual")
+    np.testing.assert_allclose(result, expected, rtol=0, atol=ROUNDING)
+    assert np.isnan(result).any() == (definition == "usual")
     for column, cut in enumerate(CUTS):
         mean = ndcg(relevance, scores, group, cut=cut, definition=definition, gain=gain)
         assert mean == pytest.approx(np.nanmean(np.array(expected)[:, column]), abs=ROUNDING)
@@ -66,13 +66,13 @@ def test_by_hand():
         ("letor", "linear", [1 / 2, 1 / 3, (1 + 2 / LOG3) / 3]),
     ):
         kind = {"definition": definition, "gain": gain}
-        (found,) = ndcg_by_query(RELEVANCE, SCORES, [3], cuts=(1, 2, 3), **kind)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=ROUNDING)
+        (result,) = ndcg_by_query(RELEVANCE, SCORES, [3], cuts=(1, 2, 3), **kind)
+        np.testing.assert_allclose(result, expected, rtol=0, atol=ROUNDING)
     # Levels need not be whole.
     assert gain_of(np.array([0.5]), "exponential")[0] == pytest.approx(math.sqrt(2) - 1)
 
 
-def test_letor_counts_what_the_usual_definition_leaves_out_or_forgives():
+def test_letor_definition_differs_from_usual_definition():
     relevance, scores, group = [1, 0, 0, 0, 1], [2, 1, 5, 4, 3], [2, 2, 1]
     assert ndcg(relevance, scores, group, cut=2) == 1.0  # of two queries
     assert ndcg(relevance, scores, group, cut=2, definition="letor") == pytest.approx(1 / 3)
@@ -99,9 +99,9 @@ def test_ndcg_rejects_what_cannot_be():
         ({"gain": "cubic"}, "gain is 'cubic'"),
         ({"relevance": [0, 0, 0]}, "no query has a relevant document"),
     ):
-        given = {"relevance": [1, 0, 2], "scores": [1, 2, 3], "group": [3]} | change
+        arguments = {"relevance": [1, 0, 2], "scores": [1, 2, 3], "group": [3]} | change
         with pytest.raises(ValueError, match=message):
-            ndcg(**given)
+            ndcg(**arguments)
     nothing = ndcg_by_query([], [], [], cuts=(1, 2))
     assert nothing.shape == (0, 2)
     with pytest.raises(ValueError, match="no query has a relevant document"):

@@ -1,4 +1,4 @@
-"""What the rendered reports say is what the recorded results say."""
+"""Rendered reports agree with the recorded results."""
 
 import importlib.util
 import json
@@ -110,15 +110,15 @@ def test_the_benchmark_measures_what_it_claims(load_benchmark):
     assert node.shape == (52_152, 9)
     assert edge.shape == (9, 9)
     assert len(offsets) - 1 == 6_877
-    own = {"seconds": benchmark.core("1")}
-    assert list(own["seconds"]) == ["3", "9", "26"]
+    record = {"seconds": benchmark.core("1")}
+    assert list(record["seconds"]) == ["3", "9", "26"]
     names = {f"{task}_{jobs}" for task in ("statistics", "viterbi") for jobs in (1, 2)}
-    for seconds in own["seconds"].values():
+    for seconds in record["seconds"].values():
         assert set(seconds) == {"product"} | names
         assert all(0 < each < 60 for each in seconds.values())
-    seconds = own["seconds"]["26"]
-    found = benchmark.figure("viterbi_26", own, {})
-    assert found == seconds["viterbi_1"] / seconds["product"]
+    seconds = record["seconds"]["26"]
+    result = benchmark.figure("viterbi_26", record, {})
+    assert result == seconds["viterbi_1"] / seconds["product"]
 
 
 def test_both_tools_are_given_the_same_features(load_benchmark):
@@ -134,8 +134,8 @@ def test_both_tools_are_given_the_same_features(load_benchmark):
 def test_training_counts_the_iterations_of_each_tool(load_benchmark):
     linear = load_benchmark("linear")
     to_near = {"letters": {"crfsuite": 100, "ours": 200}}
-    own, peers = {"seconds": {"letters_1": 1.0}}, {"letters": 8.0}
-    assert linear.training_figure(to_near, "training_letters", own, peers) == 4.0
+    record, peers = {"seconds": {"letters_1": 1.0}}, {"letters": 8.0}
+    assert linear.training_figure(to_near, "training_letters", record, peers) == 4.0
     trace = linear.Trace(objectives=[3.0, 1.0, 2.0, 0.5])
     assert trace.first_below(1.5) == 1
     assert trace.first_below(0.1) is None
@@ -147,7 +147,9 @@ def test_the_page_about_hidden_units_shows_unequal_parameters(load_benchmark):
     for n_jobs in ("1", "2"):
         digests = {"hidden_sgd": n_jobs, "linear_lbfgs": "same", "products": None}
         seconds = 2 / int(n_jobs)
-        runs[n_jobs] = {name: {"seconds": seconds, "digest": own} for name, own in digests.items()}
+        runs[n_jobs] = {
+            name: {"seconds": seconds, "digest": digest} for name, digest in digests.items()
+        }
     part = dict.fromkeys(("instances", "units", "sweeps", "batch_size", "iterations"), 1) | {
         "command": "python benchmarks/hidden_units.py",
         "machine": {**hidden_units.machine(["avx512", "avx2"]), "date": "today"},
@@ -164,9 +166,9 @@ def test_the_page_about_hidden_units_shows_unequal_parameters(load_benchmark):
 
 def test_mcnemar_counts_what_only_one_has_right(load_benchmark):
     treecrf = load_benchmark("treecrf")
-    found = treecrf.mcnemar([1.0] * 9 + [0.0, 1.0], [0.0] * 8 + [1.0, 1.0, 1.0])
-    assert (found["only_one"], found["only_other"], found["positions"]) == (8, 1, 11)
-    assert found["p"] == pytest.approx(2 * 10 / 2**9)  # nine throws of a coin, eight or more
+    result = treecrf.mcnemar([1.0] * 9 + [0.0, 1.0], [0.0] * 8 + [1.0, 1.0, 1.0])
+    assert (result["only_one"], result["only_other"], result["positions"]) == (8, 1, 11)
+    assert result["p"] == pytest.approx(2 * 10 / 2**9)  # nine throws of a coin, eight or more
     assert treecrf.mcnemar([1.0], [1.0])["p"] == 1.0
     conjunctions = treecrf.all_conjunctions("AC", 3)[0]
     assert conjunctions == ["0.", "1A", "2C", "0.1A", "0.2C", "1A2C", "0.1A2C"]

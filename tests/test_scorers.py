@@ -17,7 +17,7 @@ from crfx.testing import make_task
 
 X, Y = make_task(n_instances=12)
 SPANS = {"L0": "O", "L1": "B-PER", "L2": "I-PER"}
-TAGS = [[SPANS[str(label)] for label in own] for own in Y]
+TAGS = [[SPANS[str(label)] for label in labels] for labels in Y]
 CRF = LinearCRF(max_iter=5).fit(X, TAGS)
 FOUND = CRF.predict(X)
 QUERIES = [x[:, :2] for x in X if len(x) > 1]
@@ -57,17 +57,17 @@ def test_scorers_see_through_pipelines_and_searches(name):
 
 def test_cross_validation_takes_several_scorers_and_routes_parents():
     wanted = {name: getattr(scorers, name) for name in OF_LABELS}
-    found = cross_validate(LinearCRF(max_iter=5), X, TAGS, cv=3, scoring=wanted)
-    assert {f"test_{name}" for name in wanted} <= set(found)
-    assert (found["test_token_accuracy"] >= found["test_sequence_accuracy"]).all()
+    scores = cross_validate(LinearCRF(max_iter=5), X, TAGS, cv=3, scoring=wanted)
+    assert {f"test_{name}" for name in wanted} <= set(scores)
+    assert (scores["test_token_accuracy"] >= scores["test_sequence_accuracy"]).all()
     parents = [np.array([-1, *((np.arange(1, len(x)) - 1) // 2)]) for x in X]
-    given = {"cv": 3, "params": {"parents": parents}}
+    arguments = {"cv": 3, "params": {"parents": parents}}
     scoring = {"labels": scorers.token_accuracy, "likely": scorers.log_likelihood}
     with config_context(enable_metadata_routing=True):
-        found = cross_validate(LinearCRF(max_iter=5), X, Y, scoring=scoring, **given)
-        by_score = cross_val_score(LinearCRF(max_iter=5), X, Y, **given)
-    np.testing.assert_array_equal(found["test_labels"], by_score)
-    assert np.isfinite(found["test_likely"]).all()
+        scores = cross_validate(LinearCRF(max_iter=5), X, Y, scoring=scoring, **arguments)
+        by_score = cross_val_score(LinearCRF(max_iter=5), X, Y, **arguments)
+    np.testing.assert_array_equal(scores["test_labels"], by_score)
+    assert np.isfinite(scores["test_likely"]).all()
 
 
 def test_scorers_read_labels_in_the_scheme_of_the_constraints():
@@ -84,14 +84,16 @@ def test_scorers_read_labels_in_the_scheme_of_the_constraints():
 def test_scorers_judge_rankers_on_lists_of_queries():
     crf = RankingCRF(sweeps=2, random_state=0)
     scoring = {"all": scorers.ndcg, "first": scorers.ndcg_at(1)}
-    found = cross_validate(crf, QUERIES, RELEVANCE, cv=3, scoring=scoring)
-    np.testing.assert_array_equal(found["test_all"], cross_val_score(crf, QUERIES, RELEVANCE, cv=3))
-    assert (found["test_first"] != found["test_all"]).any()
+    scores = cross_validate(crf, QUERIES, RELEVANCE, cv=3, scoring=scoring)
+    np.testing.assert_array_equal(
+        scores["test_all"], cross_val_score(crf, QUERIES, RELEVANCE, cv=3)
+    )
+    assert (scores["test_first"] != scores["test_all"]).any()
     crf.fit(QUERIES, RELEVANCE)
     assert scorers.ndcg_at(1)(crf, QUERIES, RELEVANCE) == crf.score(QUERIES, RELEVANCE, cut=1)
     weights = np.arange(len(QUERIES), dtype=float)
-    found = scorers.ndcg(crf, QUERIES, RELEVANCE, sample_weight=weights)
-    assert found == crf.score(QUERIES, RELEVANCE, sample_weight=weights)
+    scores = scorers.ndcg(crf, QUERIES, RELEVANCE, sample_weight=weights)
+    assert scores == crf.score(QUERIES, RELEVANCE, sample_weight=weights)
     with pytest.raises(ValueError, match="weights of all queries are 0"):
         crf.score(QUERIES, RELEVANCE, sample_weight=0 * weights)
 
@@ -104,13 +106,13 @@ def test_scorers_reject_other_estimators():
 
 
 def test_metrics_weigh_instances():
-    true, found = [["a", "b"], ["a"]], [["a", "b"], ["b"]]
-    assert metrics.token_accuracy(true, found, [1.0, 0.0]) == 1
+    true, predicted = [["a", "b"], ["a"]], [["a", "b"], ["b"]]
+    assert metrics.token_accuracy(true, predicted, [1.0, 0.0]) == 1
     with pytest.raises(ValueError, match="sample_weight has 1 entries, y_true has 2 instances"):
-        metrics.token_accuracy(true, found, [1.0])
+        metrics.token_accuracy(true, predicted, [1.0])
     for metric in (metrics.token_accuracy, metrics.sequence_accuracy):
         with pytest.raises(ValueError, match="the weights of all that has known labels are 0"):
-            metric(true, found, [0.0, 0.0])
+            metric(true, predicted, [0.0, 0.0])
 
 
 WEIGHTS = np.arange(len(X), dtype=float)
@@ -136,20 +138,20 @@ def test_routed_weights_count_where_they_are_asked_for():
         crf = LinearCRF(max_iter=5).set_fit_request(sample_weight=False)
         weighted = plain.set_score_request(sample_weight=True)
         folds = [(np.arange(6), np.arange(6, 12))]
-        found = cross_validate(
+        scores = cross_validate(
             crf, X, TAGS, cv=folds, params={"sample_weight": WEIGHTS}, scoring={"own": weighted}
         )
-        own = LinearCRF(max_iter=5).fit(X[:6], TAGS[:6])
-        wanted = weighted(own, X[6:], TAGS[6:], sample_weight=WEIGHTS[6:])
-        assert found["test_own"] == [wanted]
-        assert wanted != plain(own, X[6:], TAGS[6:])
+        model = LinearCRF(max_iter=5).fit(X[:6], TAGS[:6])
+        wanted = weighted(model, X[6:], TAGS[6:], sample_weight=WEIGHTS[6:])
+        assert scores["test_own"] == [wanted]
+        assert wanted != plain(model, X[6:], TAGS[6:])
         assert "sample_weight" not in plain.get_metadata_routing().score.requests
 
 
 def test_scorers_name_arguments_that_they_do_not_take():
-    for given in ({"sample_weight": WEIGHTS}, {"weights": WEIGHTS}):
-        message = f"the scorer span_f1 takes no {next(iter(given))!r}, but lengths, parents"
+    for arguments in ({"sample_weight": WEIGHTS}, {"weights": WEIGHTS}):
+        message = f"the scorer span_f1 takes no {next(iter(arguments))!r}, but lengths, parents"
         with pytest.raises(TypeError, match=message):
-            scorers.span_f1(CRF, X, TAGS, **given)
+            scorers.span_f1(CRF, X, TAGS, **arguments)
         with pytest.raises(TypeError, match=message):
-            scorers.span_f1.set_score_request(**dict.fromkeys(given, True))
+            scorers.span_f1.set_score_request(**dict.fromkeys(arguments, True))

@@ -51,7 +51,7 @@ def test_whole_rejects_what_is_no_whole_number_in_range():
             State({"n": value}).whole("n")
 
 
-def test_truth_takes_a_default_only_where_early_files_lack_the_name():
+def test_state_truth_uses_default_for_early_files_only():
     assert State({}).truth("b", True)
     with pytest.raises(KeyError):
         State({}).truth("b")

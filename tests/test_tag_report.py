@@ -11,13 +11,13 @@ from crfx.tag_report import TagReport
 
 def report_of(*sentences, known=None):
     report = TagReport(known)
-    for true, found in sentences:
-        report.add(true.split(), found.split())
+    for true, predicted in sentences:
+        report.add(true.split(), predicted.split())
     return report
 
 
 def test_spans_are_counted_as_conlleval_does():
-    for true, found, *expected in (  # right, found, wanted
+    for true, predicted, *expected in (  # right, found, wanted
         ("B-A I-A O", "B-A I-A O", 1, 1, 1),
         ("B-A I-A O", "B-A O O", 0, 1, 1),  # an end that is wrong
         ("B-A I-A O", "B-B I-B O", 0, 1, 1),  # a type that is wrong
@@ -38,11 +38,11 @@ def test_spans_are_counted_as_conlleval_does():
         ("B-A-B I-A-B", "B-A-B I-A-B", 1, 1, 1),  # types may have hyphens
         ("B I O", "B I O", 1, 1, 1),  # or there is none
     ):
-        report = report_of((true, found))
+        report = report_of((true, predicted))
         assert report.has_spans()
         of = report.span()
-        assert [of.right, of.found, of.wanted] == expected, (true, found)
-        assert of.f1 == pytest.approx(span_f1([true.split()], [found.split()]), abs=1e-15)
+        assert [of.right, of.found, of.wanted] == expected, (true, predicted)
+        assert of.f1 == pytest.approx(span_f1([true.split()], [predicted.split()]), abs=1e-15)
     across_sentences = report_of(("I-A", "I-A"), ("I-A", "I-A"))
     assert across_sentences.span().wanted == 2
 
@@ -82,11 +82,11 @@ def test_plain_figures():
 
 
 def test_labels_that_mark_no_spans_have_no_figures_of_them():
-    for true, found in (("NN VB", "NN NN"), ("B-A O", "B-A X"), ("O O", "O O"), ("Boy", "O")):
-        plain = report_of((true, found)).to_plain()
+    for true, predicted in (("NN VB", "NN NN"), ("B-A O", "B-A X"), ("O O", "O O"), ("Boy", "O")):
+        plain = report_of((true, predicted)).to_plain()
         assert "span" not in plain
         assert "spans" not in plain
-        assert "spans" not in report_of((true, found)).to_text()
+        assert "spans" not in report_of((true, predicted)).to_text()
     one_is_enough = report_of(("B-A", "B-A"), ("NN", "B-A"), ("B-A", "B-A"))
     assert not one_is_enough.has_spans()
 
@@ -163,12 +163,12 @@ def test_random_labels_against_the_slow_way():
         if not report.n_tokens:
             continue
         wanted = [slow_spans(true) for true, _ in sentences]
-        found = [slow_spans(found) for _, found in sentences]
+        result = [slow_spans(predicted) for _, predicted in sentences]
         of = report.span()
         assert of.wanted == sum(map(len, wanted))
-        assert of.found == sum(map(len, found))
-        assert of.right == sum(len(a & b) for a, b in zip(wanted, found, strict=True))
-        flat = [pair for true, found in sentences for pair in zip(true, found, strict=True)]
+        assert of.found == sum(map(len, result))
+        assert of.right == sum(len(a & b) for a, b in zip(wanted, result, strict=True))
+        flat = [pair for true, predicted in sentences for pair in zip(true, predicted, strict=True)]
         assert report.accuracy == sum(a == b for a, b in flat) / len(flat)
         assert report.accuracy == token_accuracy(*map(list, zip(*sentences, strict=True)))
         for label, of in report.labels().items():

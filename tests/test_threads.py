@@ -14,23 +14,23 @@ SHOW = "import os, crfx; print(os.environ.get('GOMP_SPINCOUNT'))"
 
 
 @pytest.mark.parametrize(
-    ("said", "found"),
+    ("said", "spin"),
     [({}, "3000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, "None")],
 )
-def test_import_sets_how_long_threads_spin_unless_told(said, found):
+def test_import_sets_spin_time_unless_configured(said, spin):
     names = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
     clean = {name: value for name, value in os.environ.items() if name not in names}
     shown = subprocess.run(
         [sys.executable, "-c", SHOW], env=clean | said, capture_output=True, text=True, check=True
     )
-    assert shown.stdout.strip() == found
+    assert shown.stdout.strip() == spin
 
 
 def n_blas_threads():
     return [pool["num_threads"] for pool in BLAS.info()]
 
 
-def test_blas_has_its_threads_again_when_the_last_has_left():
+def test_blas_threads_are_restored_after_last_user():
     """The second one finds one thread, and must not take that for what the process had."""
     before = n_blas_threads()
     if not before:

@@ -34,18 +34,18 @@ def run() -> dict[str, Any]:
     begin = time.perf_counter()
     warnings.simplefilter("error")  # as the tests have it
     warnings.filterwarnings("ignore", "L-BFGS stopped at max_iter", ConvergenceWarning)
-    found = {
+    results = {
         "command": "python tests/bad_inputs/report.py",
         "versions": {name: version(name) for name in ("crfx", "numpy", "scikit-learn", "xgboost")},
         "python": platform.python_version(),
         "cases": [_outcome(case) for case in CASES],
         "sweep": [{**_outcome(case), "values": case.values} for case in sweep.CASES],
     }
-    return {**found, "took": round(time.perf_counter() - begin)}
+    return {**results, "took": round(time.perf_counter() - begin)}
 
 
 def _outcome(case: Case) -> dict[str, Any]:
-    """What the first input was told, and whether all were refused."""
+    """Return the message for the first input and whether every input raised."""
     with tempfile.TemporaryDirectory() as folder:
         outcome = tried(case, Path(folder))
     return {
@@ -53,14 +53,14 @@ def _outcome(case: Case) -> dict[str, Any]:
         "tried": case.tried,
         "inputs": case.n_inputs,
         "error": outcome.error,
-        "told": outcome.told,
+        "told": outcome.raised,
         "refused": not outcome.problems,
     }
 
 
-def page(found: dict[str, Any]) -> str:
+def page(results: dict[str, Any]) -> str:
     """The results as Markdown."""
-    cases, swept = found["cases"], found["sweep"]
+    cases, swept = results["cases"], results["sweep"]
     n_inputs, n_swept = (sum(row["inputs"] for row in rows) for rows in (cases, swept))
     passed = sum(case["refused"] for case in cases)
     lines = [
@@ -70,9 +70,9 @@ def page(found: dict[str, Any]) -> str:
         "[results/bad-inputs.json](results/bad-inputs.json); the list itself is in "
         "`tests/bad_inputs/listed`, and a test each.",
         "",
-        f"*`{found['command']}`; Python {found['python']}; "
-        f"{', '.join(f'{name} {own}' for name, own in found['versions'].items())}; "
-        f"{found['took']} s.*",
+        f"*`{results['command']}`; Python {results['python']}; "
+        f"{', '.join(f'{name} {number}' for name, number in results['versions'].items())}; "
+        f"{results['took']} s.*",
         "",
         f"{len(cases)} refusals (≥ {WANTED}), tried with {n_inputs} inputs; {passed} of them are "
         "as they should be: an error of the right kind, on one line, within seconds, which names "
@@ -120,10 +120,10 @@ def _cell(text: str) -> str:
     return text.replace("\n", " ").replace("|", "\\|").replace("<", "&lt;")
 
 
-def _json(found: dict[str, Any]) -> str:
-    """With a line for each case, so that changes can be read."""
+def _json(results: dict[str, Any]) -> str:
+    """Return the results as JSON, one line per case, so that diffs are readable."""
     parts = []
-    for name, value in found.items():
+    for name, value in results.items():
         rows = value if isinstance(value, list) else [value]
         lines = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in rows)
         parts.append(
@@ -134,13 +134,13 @@ def _json(found: dict[str, Any]) -> str:
 
 def main() -> int:
     """Write both files; 1 where a case went wrong."""
-    found = run()
-    RESULTS.write_text(_json(found), encoding="utf-8")
-    PAGE.write_text(page(found), encoding="utf-8")
-    wrong = [row for row in [*found["cases"], *found["sweep"]] if not row["refused"]]
+    results = run()
+    RESULTS.write_text(_json(results), encoding="utf-8")
+    PAGE.write_text(page(results), encoding="utf-8")
+    wrong = [row for row in [*results["cases"], *results["sweep"]] if not row["refused"]]
     for row in wrong:
         print(row, file=sys.stderr)
-    print(f"{len(found['cases'])} inputs, {len(wrong)} wrong; written: {PAGE.relative_to(ROOT)}")
+    print(f"{len(results['cases'])} inputs, {len(wrong)} wrong; written: {PAGE.relative_to(ROOT)}")
     return min(1, len(wrong))
 
 

@@ -28,7 +28,7 @@ def test_arguments_that_make_no_sense_are_refused(estimator, tmp_path):
     for case in sweep.CASES:
         if case.area == f"arguments of {estimator}":
             problems[case.tried] = tried(case, tmp_path / case.tried).problems
-    assert {argument: own for argument, own in problems.items() if own} == {}
+    assert {argument: problem for argument, problem in problems.items() if problem} == {}
 
 
 @pytest.mark.filterwarnings("ignore:no tree found a split:RuntimeWarning")  # few documents
@@ -39,7 +39,7 @@ def test_values_that_the_sweep_holds_legal_are(estimator):
             sweep.fit(sweep.MAKERS[estimator](**{argument: sweep.VALUES[value]}))
 
 
-def test_the_list_is_long_has_nothing_twice_and_tries_every_estimator():
+def test_list_is_long_unique_and_covers_every_estimator():
     names = [case.name for case in CASES]
     assert len(set(names)) == len(names) >= report.WANTED
     shared = [case for case in CASES if len(case.subjects) > 1]

@@ -15,7 +15,7 @@ WORDS = ["met", "saw", "in", "and", "left", "with", "the", "old"]
 def sentences(seed, count):
     """[(word, tag, label), ...] per sentence; names of one or two words, cities of one."""
     random = np.random.default_rng(seed)
-    found = []
+    result = []
     for _ in range(count):
         rows = []
         for _ in range(random.integers(1, 5)):
@@ -26,8 +26,8 @@ def sentences(seed, count):
                     rows.append((str(random.choice(NAMES)), "n", "I-PER"))
             else:
                 rows.append((str(random.choice(CITIES)), "n", "B-LOC"))
-        found.append(rows)
-    return found
+        result.append(rows)
+    return result
 
 
 def as_conll(rows_of_sentences, *, labelled=True):

@@ -44,10 +44,10 @@ def read_crfsuite(path):
 @pytest.mark.parametrize("name", ["o.crfsuite", "o.crfsuite.gz"])
 def test_conll_to_crfsuite(folder, name):
     assert convert("a.txt", "-o", name) == 0
-    found = read_crfsuite(name)
-    assert [s.labels for s in found] == [["B-ORG", "O"], ["B-PER"]]
+    converted = read_crfsuite(name)
+    assert [s.labels for s in converted] == [["B-ORG", "O"], ["B-PER"]]
     template = Template(text_template(["word", "c1"]), ["word", "c1"])
-    assert [s.tokens for s in found] == [template.features(s) for s in TOKENS]
+    assert [s.tokens for s in converted] == [template.features(s) for s in TOKENS]
     assert (folder / name).read_bytes().startswith(b"\x1f\x8b") == name.endswith(".gz")
     assert convert("a.txt", "-o", "o.x", "--to", "crfsuite", "--template", "t.txt") == 0
     first, _ = read_crfsuite("o.x")
@@ -61,32 +61,32 @@ def test_conllu_to_conll(folder):
 
 def test_conll_to_conll_puts_the_label_last(folder):
     (folder / "c.txt").write_text("% x\nX a b\nY c d\n\n% the end\n")  # belongs to no sentence
-    told = ["--label", "0", "--comments", "%", "--columns", "word,pos"]
-    assert convert("c.txt", "-o", "o.conll", *told) == 0
+    options = ["--label", "0", "--comments", "%", "--columns", "word,pos"]
+    assert convert("c.txt", "-o", "o.conll", *options) == 0
     assert (folder / "o.conll").read_text() == "a\tb\tX\nc\td\tY\n\n"
 
 
 @pytest.mark.parametrize("hashed", [None, 64])
 def test_conll_to_npz(folder, hashed):
-    told = [] if hashed is None else ["--hashed", str(hashed)]
-    assert convert("a.txt", "-o", "o.npz", "--template", "t.txt", *told) == 0
-    found = arrays.read("o.npz", labelled=True)
+    options = [] if hashed is None else ["--hashed", str(hashed)]
+    assert convert("a.txt", "-o", "o.npz", "--template", "t.txt", *options) == 0
+    converted = arrays.read("o.npz", labelled=True)
     template = Template("word[0]\nc1[-1..1]\n", ["word", "c1"])
     X, lengths = template.encode(TOKENS, HashedVocabulary(hashed or 1 << 20))
-    assert found.X.shape == (3, hashed or 1 << 20)
-    assert abs(found.X - X).nnz == 0
-    assert found.X.has_canonical_format  # features that share a column are added up
-    assert found.lengths.tolist() == lengths == [2, 1]
-    assert found.y.tolist() == ["B-ORG", "O", "B-PER"]
-    crf = LinearCRF().fit(found.X, found.y, lengths=found.lengths)
-    assert crf.score(found.X, found.y, lengths=found.lengths) == 1
+    assert converted.X.shape == (3, hashed or 1 << 20)
+    assert abs(converted.X - X).nnz == 0
+    assert converted.X.has_canonical_format  # features that share a column are added up
+    assert converted.lengths.tolist() == lengths == [2, 1]
+    assert converted.y.tolist() == ["B-ORG", "O", "B-PER"]
+    crf = LinearCRF().fit(converted.X, converted.y, lengths=converted.lengths)
+    assert crf.score(converted.X, converted.y, lengths=converted.lengths) == 1
 
 
 def test_crfsuite_to_npz_gives_the_same_as_from_columns(folder):
-    told = ["--hashed", "4096"]
+    options = ["--hashed", "4096"]
     assert convert("a.txt", "-o", "o.crfsuite") == 0
-    assert convert("a.txt", "-o", "1.npz", *told) == 0
-    assert convert("o.crfsuite", "-o", "2.npz", *told) == 0
+    assert convert("a.txt", "-o", "1.npz", *options) == 0
+    assert convert("o.crfsuite", "-o", "2.npz", *options) == 0
     one, two = arrays.read("1.npz"), arrays.read("2.npz")
     assert abs(one.X - two.X).nnz == 0
     np.testing.assert_array_equal(one.y, two.y)

@@ -26,17 +26,17 @@ def sentences(path):
 def test_figures_are_those_of_the_metrics(model, conll, capsys):
     capsys.readouterr()
     assert main(["eval", "m.crfx", "test.txt", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    report = json.loads(capsys.readouterr().out)
     rows = sentences(conll / "test.txt")
     y = [[row[2] for row in sentence] for sentence in rows]
     X = model.reading_.template([[tuple(row[:2]) for row in sentence] for sentence in rows])
-    found = [model.reading_.labels(labels) for labels in model.predict(X)]
-    assert told["tokens"] == sum(map(len, y))
-    assert told["accuracy"] == pytest.approx(token_accuracy(y, found))
-    assert told["span"]["f1"] == pytest.approx(span_f1(y, found))
-    assert set(told["labels"]) == {"B-LOC", "B-PER", "I-PER", "O"}
+    predicted = [model.reading_.labels(labels) for labels in model.predict(X)]
+    assert report["tokens"] == sum(map(len, y))
+    assert report["accuracy"] == pytest.approx(token_accuracy(y, predicted))
+    assert report["span"]["f1"] == pytest.approx(span_f1(y, predicted))
+    assert set(report["labels"]) == {"B-LOC", "B-PER", "I-PER", "O"}
     assert main(["eval", "m.crfx", "test.txt"]) == 0
-    assert f"accuracy {100 * told['accuracy']:.2f} %" in capsys.readouterr().out
+    assert f"accuracy {100 * report['accuracy']:.2f} %" in capsys.readouterr().out
 
 
 def test_iob1_is_judged_in_the_scheme_of_the_model(model, conll, capsys):
@@ -51,11 +51,11 @@ def test_iob1_is_judged_in_the_scheme_of_the_model(model, conll, capsys):
     (conll / "iob1.txt").write_text("\n".join(lines))
     assert (conll / "iob1.txt").read_text().count("B-") < 5
     capsys.readouterr()
-    told = []
+    reports = []
     for name in ("test.txt", "iob1.txt"):
         assert main(["eval", "m.crfx", name, "--json"]) == 0
-        told.append(json.loads(capsys.readouterr().out))
-    assert told[0] == told[1]
+        reports.append(json.loads(capsys.readouterr().out))
+    assert reports[0] == reports[1]
     assert main([*TRAIN[:4], "iob1.txt", "-o", "n.crfx", "-q"]) == 0
     assert load("n.crfx").classes_.tolist() == model.classes_.tolist()
 
@@ -65,47 +65,47 @@ def test_labels_that_the_model_does_not_know_are_told(model, conll, capsys):
     (conll / "other.txt").write_text(text)
     capsys.readouterr()
     assert main(["eval", "m.crfx", "other.txt", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["unknown_labels"] == {"B-GPE": text.count("B-GPE")}
-    assert told["labels"]["B-GPE"]["recall"] == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["unknown_labels"] == {"B-GPE": text.count("B-GPE")}
+    assert report["labels"]["B-GPE"]["recall"] == 0
 
 
-def test_files_may_end_in_a_mark_of_a_document_and_hold_no_entity(model, conll, capsys):
+def test_eval_reads_files_without_entities(model, conll, capsys):
     (conll / "d.txt").write_text("the w O\nold w O\n\n-DOCSTART- -X- O\n\n")
     capsys.readouterr()
     assert main(["eval", "m.crfx", "d.txt", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["sentences"], told["tokens"]) == (1, 2)
-    assert told["span"] == {"precision": 0, "recall": 0, "f1": 0}
+    report = json.loads(capsys.readouterr().out)
+    assert (report["sentences"], report["tokens"]) == (1, 2)
+    assert report["span"] == {"precision": 0, "recall": 0, "f1": 0}
 
 
-def test_labels_may_be_left_open_where_the_format_can_say_so(conll, capsys):
+def test_eval_skips_missing_labels(conll, capsys):
     rows = ["1\tcats\t_\tN\t_\t_\t0\troot\t_\t_\n", "2\tsleep\t_\tV\t_\t_\t1\tx\t_\t_\n"]
     (conll / "t.conllu").write_text("".join(rows) + "\n" + "".join(rows).replace("\tV", "\t_"))
     train = ["train", "--model", "linear", "--train", "t.conllu", "-o", "m.crfx", "-q"]
     assert main(train) == 0
     capsys.readouterr()
     assert main(["eval", "m.crfx", "t.conllu", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["tokens"], told["unlabelled"], told["accuracy"]) == (3, 1, 1.0)
+    report = json.loads(capsys.readouterr().out)
+    assert (report["tokens"], report["unlabelled"], report["accuracy"]) == (3, 1, 1.0)
 
 
 def test_inspect_tells_what_was_learned(model, capsys):
     capsys.readouterr()
     assert main(["inspect", "m.crfx", "--top", "3", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["class"] == "LinearCRF"
-    assert told["labels"] == model.classes_.tolist()
-    assert len(told["transitions"]) == 3
+    output = json.loads(capsys.readouterr().out)
+    assert output["class"] == "LinearCRF"
+    assert output["labels"] == model.classes_.tolist()
+    assert len(output["transitions"]) == 3
     strongest = np.abs(model.transitions_).max()
-    assert max(abs(entry["score"]) for entry in told["transitions"]) == pytest.approx(strongest)
+    assert max(abs(entry["score"]) for entry in output["transitions"]) == pytest.approx(strongest)
     weights = model.coef_.tocoo()
-    foremost = told["important"]["features"][0]
+    foremost = output["important"]["features"][0]
     at = np.abs(weights.data).argmax()
     assert foremost["value"] == pytest.approx(weights.data[at])
     assert foremost["feature"] == model.feature_names_in_[weights.col[at]]
     assert foremost["label"] == model.classes_[weights.row[at]]
-    assert told["training"]["eval_metric"]["kept"] > 0.9
+    assert output["training"]["eval_metric"]["kept"] > 0.9
     assert main(["inspect", "m.crfx", "--top", "3"]) == 0
     text = capsys.readouterr().out
     assert f"{len(model.classes_)} labels: {' '.join(model.classes_)}" in text
@@ -130,11 +130,11 @@ def test_inspect_knows_every_estimator(tmp_path, capsys):
     for name, estimator in OTHERS.items():
         estimator.fit(X, y).save(path)
         assert main(["inspect", str(path)]) == 0
-        told = capsys.readouterr().out
-        assert "f1" in told, name  # the column that matters
+        text = capsys.readouterr().out
+        assert "f1" in text, name  # the column that matters
         has_table = name not in ("no edges", "treecrf", "trees")
-        assert ("Strongest transitions" in told) == has_table, name
-        assert ("Most important to edges" in told) == (name in ("treecrf", "trees")), name
+        assert ("Strongest transitions" in text) == has_table, name
+        assert ("Most important to edges" in text) == (name in ("treecrf", "trees")), name
 
 
 def test_inspect_knows_rankings(tmp_path, capsys):

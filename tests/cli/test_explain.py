@@ -29,8 +29,8 @@ def words_of(path, number):
 
 
 def test_a_sentence_is_explained_by_its_words(model, conll, capsys):
-    told = explained(capsys, "m.crfx --explain test.txt:3 --top 2")
-    note, first, *blocks = told.strip().split("\n\n")
+    text = explained(capsys, "m.crfx --explain test.txt:3 --top 2")
+    note, first, *blocks = text.strip().split("\n\n")
     assert "S- for a span of one position" in note
     assert first.startswith("weight × value")
     words = words_of(conll / "test.txt", 3)
@@ -41,36 +41,42 @@ def test_a_sentence_is_explained_by_its_words(model, conll, capsys):
         assert "other features" in block
         assert "without any feature" in block
         assert " from after" in block
-    told = explained(capsys, "m.crfx --explain plain.txt:3:2")  # one position, without labels
-    (block,) = told.strip().split("\n\n")[2:]
+    text = explained(capsys, "m.crfx --explain plain.txt:3:2")  # one position, without labels
+    (block,) = text.strip().split("\n\n")[2:]
     assert block.startswith(f"2 {words[1]}: ")
 
 
 def test_json_is_the_explanation(model, conll, capsys):
-    told = json.loads(explained(capsys, "m.crfx --explain test.txt:3:2 --json"))
+    explanation = json.loads(explained(capsys, "m.crfx --explain test.txt:3:2 --json"))
     words = words_of(conll / "test.txt", 3)
-    assert (told["file"], told["number"], told["tokens"]) == ("test.txt", 3, words)
-    assert told["classes"] == model.classes_.tolist()
-    assert "files have BIO" in told["note"]
-    assert len(told["predicted"]) == len(words)
-    (own,) = told["positions"]
-    assert own["position"] == 1  # as in Python, from 0
-    total = np.array(own["base"]) + np.sum([f["contributions"] for f in own["features"]], axis=0)
-    np.testing.assert_allclose(total, own["score"], rtol=0, atol=1e-4)
+    assert (explanation["file"], explanation["number"], explanation["tokens"]) == (
+        "test.txt",
+        3,
+        words,
+    )
+    assert explanation["classes"] == model.classes_.tolist()
+    assert "files have BIO" in explanation["note"]
+    assert len(explanation["predicted"]) == len(words)
+    (position,) = explanation["positions"]
+    assert position["position"] == 1  # as in Python, from 0
+    total = np.array(position["base"]) + np.sum(
+        [f["contributions"] for f in position["features"]], axis=0
+    )
+    np.testing.assert_allclose(total, position["score"], rtol=0, atol=1e-4)
 
 
 def test_arrays_have_numbers_for_words(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     X, y = make_task(0, n_instances=6)
     LinearCRF(max_iter=5, n_jobs=1).fit(X, y).save("l.crfx")
-    np.savez("a.npz", X=np.concatenate(X), lengths=[len(own) for own in X])
-    told = explained(capsys, "l.crfx --explain a.npz:2")
-    assert told.count(", probability ") == len(X[1])
-    assert "\n1: L" in told
-    assert "f0 = " in told
-    found = json.loads(explained(capsys, "l.crfx --explain a.npz:2 --json"))
-    assert found["tokens"] is None
-    assert found["predicted"] == load("l.crfx").predict([X[1]])[0].tolist()
+    np.savez("a.npz", X=np.concatenate(X), lengths=[len(x) for x in X])
+    text = explained(capsys, "l.crfx --explain a.npz:2")
+    assert text.count(", probability ") == len(X[1])
+    assert "\n1: L" in text
+    assert "f0 = " in text
+    explanation = json.loads(explained(capsys, "l.crfx --explain a.npz:2 --json"))
+    assert explanation["tokens"] is None
+    assert explanation["predicted"] == load("l.crfx").predict([X[1]])[0].tolist()
 
 
 def test_trees_of_a_file_go_with_its_sentences(conll, capsys):
@@ -79,18 +85,18 @@ def test_trees_of_a_file_go_with_its_sentences(conll, capsys):
     train = "train --model linear --train t.conllu --trees -o t.crfx -q --set max_iter=3"
     assert main(train.split()) == 0
     capsys.readouterr()
-    told = explained(capsys, "t.crfx --explain t.conllu:2")
-    assert "from the parent" in told
-    assert "from the children" in told
+    text = explained(capsys, "t.crfx --explain t.conllu:2")
+    assert "from the parent" in text
+    assert "from the children" in text
 
 
 def test_features_of_crfsuite_have_no_words(conll, capsys):
     (conll / "c.crfsuite").write_text("A\tw=a\tn:0.5\nB\tw=b\n\nA\tw=a\n\n" * 4)
     assert main(["train", "--model", "linear", "--train", "c.crfsuite", "-o", "c.crfx", "-q"]) == 0
     capsys.readouterr()
-    told = explained(capsys, "c.crfx --explain c.crfsuite:1")
-    assert "\n1: A, probability" in told
-    assert "n = 0.5" in told
+    text = explained(capsys, "c.crfx --explain c.crfsuite:1")
+    assert "\n1: A, probability" in text
+    assert "n = 0.5" in text
 
 
 def test_queries_are_explained_too(tmp_path, monkeypatch, capsys):
@@ -99,7 +105,7 @@ def test_queries_are_explained_too(tmp_path, monkeypatch, capsys):
     (tmp_path / "r.txt").write_text("".join(lines))
     assert main(["rank", "train", "r.txt", "--model", "r.crfx", "-q"]) == 0
     capsys.readouterr()
-    told = explained(capsys, "r.crfx --explain r.txt:2")
-    assert told.count(": rank ") == 6
-    assert told.count("rank 1, score") == 1
+    text = explained(capsys, "r.crfx --explain r.txt:2")
+    assert text.count(": rank ") == 6
+    assert text.count("rank 1, score") == 1
     assert explained(capsys, "r.crfx --explain r.txt:2:4").count("rank") == 1

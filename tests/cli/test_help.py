@@ -15,23 +15,23 @@ PAGES = [
 
 
 @pytest.mark.parametrize("command", PAGES, ids=" ".join)
-def test_help_has_an_example_and_unknown_options_name_their_command(command, capsys):
+def test_help_shows_example_and_unknown_options_name_the_command(command, capsys):
     with pytest.raises(SystemExit) as ended:
         main([*command, "--help"])
     assert ended.value.code == 0
-    told = capsys.readouterr()
-    assert told.err == ""
-    assert told.out.startswith(f"usage: {' '.join(['crfx', *command])}")
+    output = capsys.readouterr()
+    assert output.err == ""
+    assert output.out.startswith(f"usage: {' '.join(['crfx', *command])}")
     if command and command != ["rank"]:
-        assert f"example:\n  crfx {' '.join(command)}" in told.out.replace("CRFX_DATA=data ", "")
-        assert "--debug" in told.out
+        assert f"example:\n  crfx {' '.join(command)}" in output.out.replace("CRFX_DATA=data ", "")
+        assert "--debug" in output.out
     with pytest.raises(SystemExit) as ended:
         main([*command, "--no-such-option"])
     assert ended.value.code == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith(f"{' '.join(['crfx', *command])}: error: ")
-    assert told.err.count("\n") == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith(f"{' '.join(['crfx', *command])}: error: ")
+    assert output.err.count("\n") == 1
 
 
 def test_the_exit_code_reaches_the_shell(tmp_path):
@@ -42,14 +42,14 @@ def test_the_exit_code_reaches_the_shell(tmp_path):
     assert ended.stderr.count("\n") == 1
 
 
-def test_what_nobody_foresaw_has_no_traceback_unless_asked_for(monkeypatch, capsys):
+def test_internal_errors_hide_traceback_without_debug(monkeypatch, capsys):
     def broken(arguments):
         raise ZeroDivisionError("division by zero")
 
     monkeypatch.setattr("crfx.cli.demo.run", broken)
     assert main(["demo"]) == 2
-    told = capsys.readouterr().err
-    assert told == (
+    text = capsys.readouterr().err
+    assert text == (
         "crfx demo: error: ZeroDivisionError: division by zero (a mistake of crfx; --debug shows "
         "where)\n"
     )
@@ -59,7 +59,7 @@ def test_what_nobody_foresaw_has_no_traceback_unless_asked_for(monkeypatch, caps
 
 def test_no_command_at_all_shows_the_list(capsys):
     assert main([]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith("usage: crfx ")
-    assert all(f"\n    {name}" in told.err for name in _COMMANDS)
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("usage: crfx ")
+    assert all(f"\n    {name}" in output.err for name in _COMMANDS)

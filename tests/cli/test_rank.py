@@ -51,11 +51,11 @@ def out(capsys):
 
 def test_train_predict_eval(files, capsys):
     assert main(TRAIN) == 0
-    told = out(capsys)
-    assert "80 queries" in told
+    output = out(capsys)
+    assert "80 queries" in output
     skipped = n_of_one_level(lists(0)) + n_of_one_level(lists(1))
     assert skipped > 0
-    assert f"{skipped} queries with one level of relevance skipped; 5 rounds" in told
+    assert f"{skipped} queries with one level of relevance skipped; 5 rounds" in output
     assert main(["rank", "predict", "m.crfx", "test.txt", "-o", "scores.txt"]) == 0
     assert out(capsys) == ""
     test = lists(2)
@@ -85,8 +85,8 @@ def test_scores_may_be_compressed(model, capsys):
     assert written.count(b"\n") == len(lists(2).X)
     capsys.readouterr()
     evaluated = []
-    for given in (["m.crfx"], ["--scores", "scores.txt.gz"]):
-        assert main(["rank", "eval", *given, "test.txt", "--json"]) == 0
+    for options in (["m.crfx"], ["--scores", "scores.txt.gz"]):
+        assert main(["rank", "eval", *options, "test.txt", "--json"]) == 0
         evaluated.append(json.loads(out(capsys)))
     assert evaluated[0] == evaluated[1]
 
@@ -96,7 +96,7 @@ def test_eval_as_json(model, capsys, definition, gain):
     capsys.readouterr()
     options = ["--definition", definition, "--gain", gain, "--cuts", "3,10", "--json"]
     assert main(["rank", "eval", "m.crfx", "test.txt", *options]) == 0
-    told = json.loads(out(capsys))
+    report = json.loads(out(capsys))
     test = lists(2)
     scores = load(model).predict(test.X)
     expected = {
@@ -105,7 +105,7 @@ def test_eval_as_json(model, capsys, definition, gain):
         )
         for cut in (3, 10)
     }
-    assert told == {
+    assert report == {
         "queries": 40,
         "documents": len(test.X),
         "definition": definition,
@@ -118,7 +118,7 @@ def test_train_as_json_with_validation(files, capsys):
     options = ["--validation", "test.txt", "--patience", "3", "--set", "sweeps=30", "--json"]
     arguments = ["--scorer", "linear", "--objective", "kl", "--temperature", "0.1", "--seed", "7"]
     assert main(["rank", "train", "a.txt", "--model", "m.crfx", *options, *arguments]) == 0
-    told = json.loads(out(capsys))
+    report = json.loads(out(capsys))
     train, test, model = lists(0), lists(2), load("m.crfx")
     twin = RankingCRF(temperature=0.1, sweeps=30, early_stopping_rounds=3, random_state=7).fit(
         train.X,
@@ -128,7 +128,7 @@ def test_train_as_json_with_validation(files, capsys):
     )
     np.testing.assert_array_equal(model.coef_, twin.coef_)
     reached = ndcg(test.relevance, model.predict(test.X), test.group)
-    assert told == {
+    assert report == {
         "model": "m.crfx",
         "queries": 40,
         "documents": len(train.X),
@@ -140,8 +140,8 @@ def test_train_as_json_with_validation(files, capsys):
 
 
 def test_trees_and_other_arguments(files):
-    given = ["n_estimators=5", "max_depth=2", "cut=3", "gain=linear"]
-    options = [part for setting in given for part in ("--set", setting)]
+    settings = ["n_estimators=5", "max_depth=2", "cut=3", "gain=linear"]
+    options = [part for setting in settings for part in ("--set", setting)]
     command = ["rank", "train", "a.txt", "--model", "m.crfx", "--scorer", "trees", *options]
     assert main([*command, "--jobs", "1"]) == 0
     model = load("m.crfx")
@@ -164,7 +164,7 @@ def test_a_prediction_that_fails_leaves_the_old_scores(model, monkeypatch, capsy
     assert (model.parent / "scores.txt").read_text() == "old\n"
 
 
-def test_device_is_checked_before_files_are_read_and_reaches_the_estimator(files, capsys):
+def test_device_is_checked_first_and_passed_on(files, capsys):
     words = ["rank", "train", "--model", "m.crfx", "--set", "n_estimators=2", "-q"]
     assert main([*words, "no.txt", "--scorer", "trees", "--device", "cuda:99"]) == 2
     error = capsys.readouterr().err

@@ -38,15 +38,15 @@ def words(page):
 
 
 def test_the_figures_are_those_of_eval(model, capsys):
-    page, found = page_of("m.crfx", "test.txt"), evaluated(capsys, "m.crfx", "test.txt")
-    told = words(page)
-    assert f"{100 * found['accuracy']:.2f} %" in told
-    assert f"F1 of spans {100 * found['span']['f1']:.2f} %" in told
-    assert f"{found['tokens']} labels in {found['sentences']} sequences" in told
-    for label, own in found["labels"].items():
-        row = f"{label} {100 * own['f1']:.2f} {100 * own['precision']:.2f}"
-        assert row in told
-    assert "m.crfx on test.txt" in told
+    page, report = page_of("m.crfx", "test.txt"), evaluated(capsys, "m.crfx", "test.txt")
+    shown = words(page)
+    assert f"{100 * report['accuracy']:.2f} %" in shown
+    assert f"F1 of spans {100 * report['span']['f1']:.2f} %" in shown
+    assert f"{report['tokens']} labels in {report['sentences']} sequences" in shown
+    for label, scores in report["labels"].items():
+        row = f"{label} {100 * scores['f1']:.2f} {100 * scores['precision']:.2f}"
+        assert row in shown
+    assert "m.crfx on test.txt" in shown
 
 
 def test_the_title_and_how_many_sequences(model):
@@ -81,9 +81,9 @@ def test_arrays_and_labels_that_are_numbers(tmp_path, monkeypatch, capsys):
     y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 1)
     LinearCRF(max_iter=4, n_jobs=1).fit(X, y, lengths=lengths).save("m.crfx")
     np.savez("a.npz", X=X, lengths=lengths, y=y)
-    told = words(page_of("m.crfx", "a.npz", "--worst", "20"))
-    found = evaluated(capsys, "m.crfx", "a.npz")
-    assert f"Labels right {100 * found['accuracy']:.2f} %" in told
+    shown = words(page_of("m.crfx", "a.npz", "--worst", "20"))
+    report = evaluated(capsys, "m.crfx", "a.npz")
+    assert f"Labels right {100 * report['accuracy']:.2f} %" in shown
 
 
 def test_trees_of_conllu(tmp_path, monkeypatch):
@@ -103,13 +103,13 @@ def test_models_that_rank(tmp_path, monkeypatch, capsys):
     lines = [f"{k % 3} qid:{k // 6} 1:{k % 5 / 4} 2:{k % 7 / 6} #<b>{k}</b>" for k in range(60)]
     (tmp_path / "test.txt").write_text("\n".join(lines) + "\n")
     assert main(["rank", "train", "test.txt", "--model", "m.crfx", "-q", "--set", "sweeps=2"]) == 0
-    told = words(page := page_of("m.crfx", "test.txt", "--worst", "2"))
+    shown = words(page := page_of("m.crfx", "test.txt", "--worst", "2"))
     capsys.readouterr()
     assert main(["rank", "eval", "m.crfx", "test.txt", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    report = json.loads(capsys.readouterr().out)
     for cut in ("1", "3", "5", "10"):
-        assert f"NDCG@{cut} {found['ndcg'][cut]:.4f}" in told
-    assert "which is more relevant" in told
+        assert f"NDCG@{cut} {report['ndcg'][cut]:.4f}" in shown
+    assert "which is more relevant" in shown
     assert "&lt;b&gt;" in page
     assert "<b>5" not in page
     assert main(["report", "m.crfx", "-", "-o", "page.html"]) == 2
@@ -121,7 +121,7 @@ def test_memory_is_bounded(model, monkeypatch):
     from crfx.cli import report
 
     made, make = [], report._instance
-    monkeypatch.setattr(report, "_instance", lambda *given: made.append(given) or make(*given))
+    monkeypatch.setattr(report, "_instance", lambda *args: made.append(args) or make(*args))
     (model / "long.txt").write_text((model / "test.txt").read_text() * 40)
     page_of("m.crfx", "long.txt", "--worst", "2")
     assert len(made) < 60  # of 800
@@ -134,5 +134,5 @@ def test_a_library_that_is_missing_is_told_at_once(model, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     monkeypatch.setattr("crfx.cli.models.load_model", None)  # is not come to
     assert main(["report", "m.crfx", "test.txt", "-o", "page.html"]) == 2
-    told = capsys.readouterr().err
-    assert told == "crfx report: error: the page needs Jinja2: pip install 'crfx[report]'\n"
+    text = capsys.readouterr().err
+    assert text == "crfx report: error: the page needs Jinja2: pip install 'crfx[report]'\n"

@@ -10,9 +10,9 @@ from crfx.cli.sources import as_they_come
 
 
 def test_all_come_once_and_in_order():
-    found = list(as_they_come(iter(range(1000)), most=64))
-    assert list(chain.from_iterable(found)) == list(range(1000))
-    assert max(map(len, found)) <= 64
+    items = list(as_they_come(iter(range(1000)), most=64))
+    assert list(chain.from_iterable(items)) == list(range(1000))
+    assert max(map(len, items)) <= 64
 
 
 def test_one_does_not_wait_for_the_next():
@@ -49,7 +49,7 @@ def test_an_error_comes_after_what_came_before_it():
         yield from range(3)
         raise ValueError("line 4")
 
-    found = chain.from_iterable(as_they_come(failing(), most=2))
-    assert [next(found) for _ in range(3)] == [0, 1, 2]
+    items = chain.from_iterable(as_they_come(failing(), most=2))
+    assert [next(items) for _ in range(3)] == [0, 1, 2]
     with pytest.raises(ValueError, match="line 4"):
-        next(found)
+        next(items)

@@ -35,11 +35,11 @@ def tagged(capsys, *arguments):
 
 
 def test_labels_replace_those_of_the_file(model, conll, capsys):
-    found = tagged(capsys, "test.txt")
+    output = tagged(capsys, "test.txt")
     before = (conll / "test.txt").read_text()
     words = [line.rsplit(" ", 1)[0] for line in before.splitlines()]
-    assert [line.rsplit(" ", 1)[0] for line in found.splitlines()] == words
-    assert np.mean(np.array(labels_of(found)) == labels_of(before)) > 0.95
+    assert [line.rsplit(" ", 1)[0] for line in output.splitlines()] == words
+    assert np.mean(np.array(labels_of(output)) == labels_of(before)) > 0.95
 
 
 def test_a_file_without_labels_gets_them_added_or_alone(model, capsys):
@@ -51,20 +51,20 @@ def test_a_file_without_labels_gets_them_added_or_alone(model, capsys):
 def test_a_file_is_written_whole_and_compressed_by_its_name(model, conll, capsys):
     expected = tagged(capsys, "test.txt")
     assert main(["tag", "m.crfx", "test.txt", "-o", "out.txt.gz"]) == 0
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert "20 sequences" in told.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "20 sequences" in output.err
     assert gzip.decompress((conll / "out.txt.gz").read_bytes()).decode() == expected
 
 
-def test_every_sentence_is_labelled_as_soon_as_it_has_come(model, started):
+def test_tag_labels_sentences_as_they_arrive(model, started):
     process = started("tag", "m.crfx", "-")
     for _ in range(3):
         process.stdin.write(b"Ada n\nleft w\n\n")
         process.stdin.flush()
         # Would wait for ever, were the sentence held back; the suite's own limit ends that.
-        found = [process.stdout.readline() for _ in range(3)]
-        assert found == [b"Ada n B-PER\n", b"left w O\n", b"\n"]
+        lines = [process.stdout.readline() for _ in range(3)]
+        assert lines == [b"Ada n B-PER\n", b"left w O\n", b"\n"]
     process.stdin.close()
     assert process.wait(timeout=60) == 0
 
@@ -82,8 +82,8 @@ def test_an_end_while_the_next_sentence_is_awaited(model, started, stop):
         process.stdin.flush()
     else:
         process.send_signal(stop)
-    code, told = process.wait(timeout=60), process.stderr.read()
-    assert (code, told) == ((0, b"") if stop is None else (130, b"crfx tag: interrupted\n"))
+    code, errors = process.wait(timeout=60), process.stderr.read()
+    assert (code, errors) == ((0, b"") if stop is None else (130, b"crfx tag: interrupted\n"))
 
 
 def test_a_reader_that_has_enough_is_no_error(model, conll):
@@ -95,25 +95,28 @@ def test_a_reader_that_has_enough_is_no_error(model, conll):
         stderr=subprocess.PIPE,
         cwd=conll,
     )
-    out, told = process.communicate(timeout=120)
+    out, errors = process.communicate(timeout=120)
     assert out.count(b"\n") == 1
-    assert told == b""
+    assert errors == b""
 
 
 def test_objects_with_probabilities(model, conll, capsys):
     text = tagged(capsys, "plain.txt", "--write", "jsonl")
     objects = [json.loads(line) for line in text.splitlines()]
     assert len(objects) == 20
-    X = model.reading_.template([found["tokens"] for found in objects])
-    labels = [label for found in objects for label in found["labels"]]
+    X = model.reading_.template([instance["tokens"] for instance in objects])
+    labels = [label for instance in objects for label in instance["labels"]]
     assert labels == labels_of(tagged(capsys, "plain.txt"))
     written = np.array(model.reading_.labels(model.classes_.tolist()))
-    for found, marginals in zip(objects, model.predict_marginals(X), strict=True):
-        own = written == np.array(found["labels"])[:, None]  # labels of the model, written alike
-        np.testing.assert_allclose(found["probabilities"], (marginals * own).sum(axis=1), rtol=1e-5)
-        assert 0 < found["probability"] <= min(found["probabilities"]) + 1e-6
-        for span in found["spans"]:
-            assert found["labels"][span["start"]] == f"B-{span['label']}"
+    for instance, marginals in zip(objects, model.predict_marginals(X), strict=True):
+        # Labels of the model are written alike.
+        is_predicted = written == np.array(instance["labels"])[:, None]
+        np.testing.assert_allclose(
+            instance["probabilities"], (marginals * is_predicted).sum(axis=1), rtol=1e-5
+        )
+        assert 0 < instance["probability"] <= min(instance["probabilities"]) + 1e-6
+        for span in instance["spans"]:
+            assert instance["labels"][span["start"]] == f"B-{span['label']}"
             assert 0 < span["probability"] <= 1
 
 
@@ -122,7 +125,7 @@ def test_labels_that_are_not_sure_are_left_open(model, capsys):
     assert "_" in sure
     assert "_" not in labels_of(tagged(capsys, "plain.txt", "--min-probability", "0"))
     objects = map(json.loads, tagged(capsys, "plain.txt", "--write", "jsonl").splitlines())
-    expected = [p >= 0.99 for found in objects for p in found["probabilities"]]
+    expected = [p >= 0.99 for instance in objects for p in instance["probabilities"]]
     assert [label != "_" for label in sure] == expected
 
 
@@ -135,8 +138,8 @@ def test_a_model_of_crfsuite_becomes_a_tagger(conll, capsys):
     trainer.train("m.crfsuite")
     assert main(["convert", "m.crfsuite", "-o", "m.crfx"]) == 0
     (conll / "test.crfsuite").write_text("\tw=Ada\n\tw=left\n\n\tw=the\n\tw=old\n\tw=Bo\n\n")
-    found = tagged(capsys, "test.crfsuite", "--write", "labels")
-    assert found.split() == ["PER", "O", "O", "O", "PER"]
+    output = tagged(capsys, "test.crfsuite", "--write", "labels")
+    assert output.split() == ["PER", "O", "O", "O", "PER"]
 
 
 def test_words_may_hold_blanks_where_tabs_part_columns(conll, capsys):
@@ -168,8 +171,8 @@ def test_arrays(conll, capsys):
     y = np.where(X[:, 0] > 0, "up", "down")
     write("a.npz", Arrays(X, np.array([20, 30, 10]), y))
     assert main(["train", "--model", "gbcrf", "--train", "a.npz", "-o", "m.crfx", "-q"]) == 0
-    found = [line for line in tagged(capsys, "a.npz").splitlines() if line]
-    assert found == y.tolist()
+    predicted = [line for line in tagged(capsys, "a.npz").splitlines() if line]
+    assert predicted == y.tolist()
     assert isinstance(load("m.crfx"), GBCRF)
 
 

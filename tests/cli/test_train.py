@@ -26,11 +26,11 @@ def test_every_model_learns_from_a_plain_file(conll, capsys, name):
     kind, settings = KINDS[name]
     arguments = ["train", "--model", name, "--train", "train.txt", "--dev", "dev.txt"]
     assert main([*arguments, "-o", "m.crfx", *settings]) == 0
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert "train.txt: conll (columns word, c1), 60 sequences" in told.err
-    assert "saved in m.crfx" in told.err
-    assert "s, preparing and watching included" in told.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "train.txt: conll (columns word, c1), 60 sequences" in output.err
+    assert "saved in m.crfx" in output.err
+    assert "s, preparing and watching included" in output.err
     model = load("m.crfx")
     assert type(model) is kind
     assert set(model.classes_) >= {"S-LOC", "S-PER", "B-PER", "E-PER", "O"}
@@ -39,23 +39,23 @@ def test_every_model_learns_from_a_plain_file(conll, capsys, name):
     assert not (conll / "m.checkpoint.crfx").exists()
 
 
-def test_quiet_says_nothing_and_json_is_alone_on_standard_output(conll, capsys):
+def test_quiet_and_json_output(conll, capsys):
     assert main([*LINEAR, "-q"]) == 0
     assert capsys.readouterr() == ("", "")
     assert main([*LINEAR, "--dev", "dev.txt", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["class"] == "LinearCRF"
-    assert told["sequences"] == 60
-    assert told["labels"] == 6  # BIOES
-    assert told["dev"]["span_f1"] > 0.9
+    report = json.loads(capsys.readouterr().out)
+    assert report["class"] == "LinearCRF"
+    assert report["sequences"] == 60
+    assert report["labels"] == 6  # BIOES
+    assert report["dev"]["span_f1"] > 0.9
 
 
 def test_settings_reach_the_estimator(conll):
     settings = ["--set", "l2=0.5", "--set", "trainer=sgd", "--set", "sweeps=3", "--seed", "7"]
     assert main([*LINEAR, *settings, "--jobs", "1", "-q"]) == 0
-    found = load("m.crfx").get_params()
+    parameters = load("m.crfx").get_params()
     expected = {"l2": 0.5, "trainer": "sgd", "sweeps": 3, "random_state": 7, "n_jobs": 1}
-    assert {name: found[name] for name in expected} == expected
+    assert {name: parameters[name] for name in expected} == expected
 
 
 def test_template_columns_and_label_are_the_users(conll):
@@ -100,9 +100,9 @@ def test_a_signal_keeps_what_was_learned(conll, started, stop):
         time.sleep(0.02)
     process.send_signal(stop)
     assert process.wait(timeout=60) == INTERRUPTED
-    told = process.stderr.read().decode()
-    assert "kept in m.checkpoint.crfx; the same command with --resume goes on" in told
-    assert "Traceback" not in told
+    errors = process.stderr.read().decode()
+    assert "kept in m.checkpoint.crfx; the same command with --resume goes on" in errors
+    assert "Traceback" not in errors
     assert not (conll / "m.crfx").exists()
     assert 0 < load("m.checkpoint.crfx").n_rounds_ < 100000
 
@@ -150,16 +150,16 @@ def test_training_may_be_interrupted_again_and_again(conll, monkeypatch, model):
     name, value = settings[model].split("=")
     assert getattr(load("m.checkpoint.crfx"), name) == int(value)
     assert main([*arguments, "--resume"]) == 0
-    found = load("m.crfx")
-    assert getattr(found, name) == int(value)
+    crf = load("m.crfx")
+    assert getattr(crf, name) == int(value)
     (conll / "m.crfx").unlink()
     assert main(arguments) == 0
     whole = load("m.crfx")
-    assert found.history_["objective"] == whole.history_["objective"]
-    np.testing.assert_array_equal(found.transitions_, whole.transitions_)
+    assert crf.history_["objective"] == whole.history_["objective"]
+    np.testing.assert_array_equal(crf.transitions_, whole.transitions_)
 
 
-def test_resume_of_a_complete_run_adds_no_round_and_takes_no_other_settings(conll, capsys):
+def test_resume_of_complete_run_changes_nothing(conll, capsys):
     arguments = [*BOOSTED, "--set", "n_estimators=5", "-q"]
     assert main(arguments) == 0
     (conll / "m.crfx").rename(conll / "m.checkpoint.crfx")
@@ -180,23 +180,23 @@ def test_reading_otherwise_than_the_model_is_refused(conll, capsys):
     assert main([*more, "-o", "n.crfx", "--columns", "word,c1", "-q"]) == 0
 
 
-def test_a_model_that_goes_on_keeps_its_constraints_and_may_get_labels(conll):
+def test_init_model_keeps_constraints_and_adds_labels(conll):
     assert main([*LINEAR, "-q"]) == 0
     (conll / "other.txt").write_text("the w O\nold w O\n\nthe w O\n2 n B-NUM\n")
     more = ["train", "--model", "linear", "--train", "other.txt", "--init-model", "m.crfx"]
     assert main([*more, "-o", "n.crfx", "-q"]) == 2
     assert main([*more, "-o", "n.crfx", "-q", "--classes", "B-NUM"]) == 0
-    found = load("n.crfx")
-    assert found.constraints == "bioes"
-    assert {"B-NUM", "I-NUM", "E-NUM", "S-NUM"} <= set(found.classes_)
+    loaded = load("n.crfx")
+    assert loaded.constraints == "bioes"
+    assert {"B-NUM", "I-NUM", "E-NUM", "S-NUM"} <= set(loaded.classes_)
 
 
 @pytest.mark.parametrize(("wanted", "labels"), [("bio", "BI"), ("bioes", "BIES"), ("none", "BI")])
 def test_the_scheme_is_the_users(conll, capsys, wanted, labels):
     assert main([*LINEAR, "--constraints", wanted, "-q"]) == 0
-    found = load("m.crfx")
-    assert found.constraints == (None if wanted == "none" else wanted)
-    assert {label[0] for label in found.classes_} == {*labels, "O"}
+    loaded = load("m.crfx")
+    assert loaded.constraints == (None if wanted == "none" else wanted)
+    assert {label[0] for label in loaded.classes_} == {*labels, "O"}
     assert main(["tag", "m.crfx", "plain.txt", "--write", "labels"]) == 0
     assert {line[0] for line in capsys.readouterr().out.split()} <= {*labels, "O"}
 

@@ -54,7 +54,7 @@ def outcome(name, path):
 
 
 def places(value, path=()):
-    """Where a manifest says something: the first two entries of lists stand for all."""
+    """Return the places of values in a manifest; the first two entries of a list stand for all."""
     if path:
         yield path
     if isinstance(value, dict | list):
@@ -120,7 +120,7 @@ def test_arrays_of_another_shape_or_type_or_not_finite_raise(name, tmp_path):
         for what, change in damage.items():
             if array.size == 0 and what != "an axis more":
                 continue
-            if any(own in member for own in UNREAD) and what in (*NUMBERS, "empty"):
+            if any(unread in member for unread in UNREAD) and what in (*NUMBERS, "empty"):
                 continue
             if member.endswith("outputs.npy") and what == "empty":
                 continue  # where there are all pairs, they need not be listed
@@ -143,7 +143,7 @@ def flipped(raw, random, values):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_bytes_changed_in_files_and_trees(name, tmp_path):
-    """Of the file itself, or of XGBoost's trees in it: what is loaded can be asked without harm."""
+    """Bytes change in the file or in XGBoost's trees; what loads predicts without a crash."""
     whole, random = (SAVED / f"{name}-1.crfx").read_bytes(), np.random.default_rng(0)
     parts, bad = members(name), tmp_path / "bad.crfx"
     blobs = [member for member in parts if member.endswith(".ubj")]
@@ -174,13 +174,13 @@ def test_base_models_nested_too_deeply_raise(name, tmp_path, depth):
     """A base of a base of a base: a file of some kilobytes must not exhaust the stack."""
     parts, bad = members(name), tmp_path / "bad.crfx"
     values = json.loads(parts["model.json"])
-    own = {key: entry for key, entry in values["model"].items() if key != "base"}
+    entries = {key: entry for key, entry in values["model"].items() if key != "base"}
     parts = {key: raw for key, raw in parts.items() if not key.startswith("base.")}
-    if "functions" in own:
-        own |= {"functions": "trees", "n_rounds": 0, "edges": None, "tables": {}}
+    if "functions" in entries:
+        entries |= {"functions": "trees", "n_rounds": 0, "edges": None, "tables": {}}
     inner = None
     for _ in range(depth):
-        inner = own if inner is None else own | {"base": inner}
+        inner = entries if inner is None else entries | {"base": inner}
     values["model"]["base"] = inner
     write(bad, parts | {"model.json": json.dumps(values)})
     with pytest.raises(ValueError, match=r"too many models stand below one another|recursion"):
@@ -191,8 +191,8 @@ def bushy(tree, n_splits, sets):
     """The tree with so many splits, each of which asks column 1 for one of the sets in turn."""
     size = 2 * n_splits + 1
     inner, node = np.arange(size) < n_splits, np.arange(size)
-    own = [sets[k % len(sets)] for k in range(n_splits)]
-    sizes = np.array([len(found) for found in own])
+    categories = [sets[k % len(sets)] for k in range(n_splits)]
+    sizes = np.array([len(chosen) for chosen in categories])
     values = {
         "left_children": np.where(inner, 2 * node + 1, -1),
         "right_children": np.where(inner, 2 * node + 2, -1),
@@ -202,12 +202,12 @@ def bushy(tree, n_splits, sets):
         "categories_nodes": node[:n_splits],
         "categories_segments": np.cumsum(sizes) - sizes,
         "categories_sizes": sizes,
-        "categories": np.concatenate(own),
+        "categories": np.concatenate(categories),
     }
     for name in ("base_weights", "loss_changes", "split_conditions", "sum_hessian", "default_left"):
         values[name] = np.zeros(size)
-    found = {name: np.asarray(new).astype(tree[name].dtype) for name, new in values.items()}
-    return tree | found | {"tree_param": tree["tree_param"] | {"num_nodes": str(size)}}
+    members = {name: np.asarray(new).astype(tree[name].dtype) for name, new in values.items()}
+    return tree | members | {"tree_param": tree["tree_param"] | {"num_nodes": str(size)}}
 
 
 def with_splits(tmp_path, n_splits, sets, change=None):
@@ -287,14 +287,14 @@ def test_labels_of_no_training_raise(tmp_path, labels, message):
     ],
     ids=repr,
 )
-def test_labels_come_back_as_they_were(tmp_path, labels):
+def test_load_returns_labels_as_written(tmp_path, labels):
     """Through fit, file and prediction: the same values of the same types."""
     X = [np.eye(3, dtype=np.float32)]
     crf = LinearCRF(l2=0.01).fit(X, [sorted(labels)])
     crf.save(tmp_path / "model.crfx")
-    found = load(tmp_path / "model.crfx")
-    for own in (crf, found):
-        predicted = own.predict(X)[0].tolist()
+    loaded = load(tmp_path / "model.crfx")
+    for model in (crf, loaded):
+        predicted = model.predict(X)[0].tolist()
         assert predicted == sorted(labels)
         assert [type(label) for label in predicted] == [type(label) for label in sorted(labels)]
 

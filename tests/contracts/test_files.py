@@ -54,41 +54,43 @@ def answers(kind, crf):
     """Return all that an estimator says about data it was not fitted on, as arrays."""
     X, y, more = kind.data(1)
     if kind.ranks:
-        terms = [own.contributions.reshape(-1) for own in crf.explain(X).positions]
+        terms = [position.contributions.reshape(-1) for position in crf.explain(X).positions]
         orders = np.concatenate(crf.rank(X, **more))
         return {"scores": crf.predict(X), "orders": orders, "terms": np.concatenate(terms)}
-    found = {
+    results = {
         "labels": np.concatenate(crf.predict(X, **more)),
         "marginals": np.concatenate(crf.predict_marginals(X, **more)),
     }
     if not getattr(crf, "herding", False):
         drawn = crf.sample(X, 3, **more, random_state=5)
-        best = [pair for own in crf.predict_kbest(X, 3, **more) for pair in own]
-        found["samples"] = np.concatenate(drawn, axis=1)
-        found["k best"] = np.concatenate([labels for labels, _ in best])
-        found["probabilities"] = np.array([probability for _, probability in best])
-        found["log-likelihoods"] = crf.log_likelihood(X, y, **more)
+        best = [pair for candidates in crf.predict_kbest(X, 3, **more) for pair in candidates]
+        results["samples"] = np.concatenate(drawn, axis=1)
+        results["k best"] = np.concatenate([labels for labels, _ in best])
+        results["probabilities"] = np.array([probability for _, probability in best])
+        results["log-likelihoods"] = crf.log_likelihood(X, y, **more)
         first = {name: values[0] for name, values in more.items()}
         explained = crf.explain(next(iter(X)), **first).positions
-        found["terms"] = np.concatenate([own.contributions.reshape(-1) for own in explained])
+        results["terms"] = np.concatenate(
+            [position.contributions.reshape(-1) for position in explained]
+        )
         if crf.model_.has_edges:
             edges = crf.predict_edge_marginals(X, **more)
-            found["edges"] = np.concatenate([own.reshape(-1) for own in edges])
+            results["edges"] = np.concatenate([edge.reshape(-1) for edge in edges])
     if hasattr(crf, "predict_contributions"):
-        found["contributions"] = np.concatenate(crf.predict_contributions(X, **more))
+        results["contributions"] = np.concatenate(crf.predict_contributions(X, **more))
     if hasattr(crf, "feature_importance"):
         named = sorted(crf.feature_importance().items())
-        found["importance"] = np.array([value for _, value in named])
-        found["important"] = np.array([name for name, _ in named])
-    return found
+        results["importance"] = np.array([value for _, value in named])
+        results["important"] = np.array([name for name, _ in named])
+    return results
 
 
-def assert_equal(found, expected):
+def assert_equal(answers, expected):
     """Check that answers are equal to the bit, and of the same types."""
-    assert found.keys() == expected.keys()
+    assert answers.keys() == expected.keys()
     for name, array in expected.items():
-        assert found[name].dtype == array.dtype, name
-        np.testing.assert_array_equal(found[name], array, err_msg=name)
+        assert answers[name].dtype == array.dtype, name
+        np.testing.assert_array_equal(answers[name], array, err_msg=name)
 
 
 def test_every_class_that_can_be_saved_is_here():
@@ -99,31 +101,31 @@ def test_every_class_that_can_be_saved_is_here():
 def test_copies_and_files_give_the_same_answers(kind, fitted, tmp_path):
     expected = answers(kind, fitted)
     for make_copy in (*COPIES.values(), by_file):
-        found = make_copy(fitted, tmp_path)
-        assert type(found) is type(fitted)
-        assert_equal(answers(kind, found), expected)
+        copied = make_copy(fitted, tmp_path)
+        assert type(copied) is type(fitted)
+        assert_equal(answers(kind, copied), expected)
     assert fitted._repr_html_()
     check_is_fitted(fitted)
 
 
 def test_a_file_keeps_attributes_and_is_saved_again_to_the_byte(kind, fitted, tmp_path):
-    """To the byte: nothing is lost on the way, and files can be compared."""
-    found = by_file(fitted, tmp_path)
-    assert found.get_params() == fitted.get_params()
+    """Saving a loaded model writes the same bytes: nothing is lost, and files can be compared."""
+    loaded = by_file(fitted, tmp_path)
+    assert loaded.get_params() == fitted.get_params()
     for name in ATTRIBUTES:
-        assert getattr(found, name, None) == getattr(fitted, name, None), name
-    assert found.columns_.known_names() == fitted.columns_.known_names()
-    assert found.columns_.categories == fitted.columns_.categories
+        assert getattr(loaded, name, None) == getattr(fitted, name, None), name
+    assert loaded.columns_.known_names() == fitted.columns_.known_names()
+    assert loaded.columns_.categories == fitted.columns_.categories
     if not kind.ranks:
-        assert found.classes_.dtype == fitted.classes_.dtype
-        assert found.classes_.tolist() == fitted.classes_.tolist()
-        np.testing.assert_array_equal(found.transitions_, fitted.transitions_)
-    found.save(tmp_path / "again.crfx")
+        assert loaded.classes_.dtype == fitted.classes_.dtype
+        assert loaded.classes_.tolist() == fitted.classes_.tolist()
+        np.testing.assert_array_equal(loaded.transitions_, fitted.transitions_)
+    loaded.save(tmp_path / "again.crfx")
     assert (tmp_path / "again.crfx").read_bytes() == (tmp_path / "model.crfx").read_bytes()
 
 
 def test_further_training_is_the_same(kind, fitted, tmp_path):
-    """From the estimator, from its file by name, and from what was loaded."""
+    """Warm starts from the estimator, from its file name and from the loaded model agree."""
     loaded, before = by_file(fitted, tmp_path), answers(kind, fitted)
     further = [
         answers(kind, kind.fitted(start, **kind.longer))
@@ -161,10 +163,10 @@ def write(path, members):
 
 
 def test_files_of_another_class_or_with_other_members_raise(fitted, tmp_path):
-    """With any other class's name in it, without one member, or with one more."""
-    own, other = tmp_path / "own.crfx", tmp_path / "other.crfx"
-    fitted.save(own)
-    with zipfile.ZipFile(own) as archive:
+    """The file names another class, lacks a member, or has one more."""
+    path, other = tmp_path / "own.crfx", tmp_path / "other.crfx"
+    fitted.save(path)
+    with zipfile.ZipFile(path) as archive:
         members = {member: archive.read(member) for member in archive.namelist()}
     values = json.loads(members["model.json"])
     damaged = [
@@ -181,7 +183,7 @@ def test_files_of_another_class_or_with_other_members_raise(fitted, tmp_path):
     buffer = io.BytesIO()
     np.save(buffer, np.zeros(3))
     for extra, raw in (("extra.npy", buffer.getvalue()), ("base.base.node.ubj", b"{}")):
-        shutil.copy(own, other)
+        shutil.copy(path, other)
         with zipfile.ZipFile(other, "a") as archive:
             archive.writestr(extra, raw)
         with pytest.raises(ValueError, match="no part of the model asks for its member"):

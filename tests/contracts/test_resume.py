@@ -24,9 +24,9 @@ INDUCTION = FeatureInduction(rounds=2, per_round=3, iterations=3, min_count=1, m
 LONG_INDUCTION = FeatureInduction(rounds=2, per_round=3, iterations=30, min_count=1, min_gain=0.0)
 
 
-def share_right(true, found):
+def share_right(true, predicted):
     """A metric of the user, which files cannot hold."""
-    return float(np.mean(np.concatenate(true) == np.concatenate(found)))
+    return float(np.mean(np.concatenate(true) == np.concatenate(predicted)))
 
 
 MORE = {
@@ -100,17 +100,17 @@ def test_an_interrupted_run_ends_in_the_same_model(make, data, base, tmp_path):
     expected, n_rounds = contents(whole, tmp_path), len(rounds)
     assert n_rounds >= 3
     for cut in (1, n_rounds // 2, n_rounds):
-        found = recovered(make, arguments, cut, tmp_path / "checkpoint.crfx")
-        assert contents(found, tmp_path) == expected, f"cut off after {cut} of {n_rounds}"
+        again = recovered(make, arguments, cut, tmp_path / "checkpoint.crfx")
+        assert contents(again, tmp_path) == expected, f"cut off after {cut} of {n_rounds}"
 
 
 def arguments_of(crf, data, base):
-    given = named(crf, *data(0))
+    arguments = named(crf, *data(0))
     if base is not None:
-        given["init_model"] = base().fit(**given)
+        arguments["init_model"] = base().fit(**arguments)
     if crf.early_stopping_rounds is not None:
-        given["eval_set"] = named(crf, *data(1))
-    return given
+        arguments["eval_set"] = named(crf, *data(1))
+    return arguments
 
 
 def named(crf, X, y, more):
@@ -156,14 +156,14 @@ def test_a_checkpoint_holds_the_arguments_of_its_run(tmp_path):
         seen.append((load(path).n_estimators, load(path).training_.to_go))
 
     start = GBCRF(2, **ONE).fit(X, y)
-    found = resumed(GBCRF(3, **ONE), {"X": X, "y": y, "init_model": start}, None, keep)
+    again = resumed(GBCRF(3, **ONE), {"X": X, "y": y, "init_model": start}, None, keep)
     assert seen == [(3, 2), (3, 1), (3, 0)]
-    assert (found.n_rounds_, found.training_.to_go) == (5, None)
-    assert resumed(GBCRF(3, **ONE), {}, found, keep) is found  # there is nothing left to do
+    assert (again.n_rounds_, again.training_.to_go) == (5, None)
+    assert resumed(GBCRF(3, **ONE), {}, again, keep) is again  # there is nothing left to do
 
 
 def test_callbacks_are_called_and_may_end_a_run(tmp_path):
-    """Also one that was cut off in the round in which they did."""
+    """This includes a run that was interrupted in the round in which the callback ended it."""
     X, y, _ = dense(0)
     called, path = [], tmp_path / "m.crfx"
 
@@ -176,9 +176,9 @@ def test_callbacks_are_called_and_may_end_a_run(tmp_path):
         arguments = {"X": X, "y": y, "callbacks": [stop]}
         resumed(crf, arguments, None, lambda progress: progress.save(path))
         assert called == [1, 2]
-        found = resumed(type(crf)(**crf.get_params()), arguments, load(path), called.append)
+        again = resumed(type(crf)(**crf.get_params()), arguments, load(path), called.append)
         assert called == [1, 2]
-        assert contents(found, tmp_path) == contents(crf, tmp_path)
+        assert contents(again, tmp_path) == contents(crf, tmp_path)
 
 
 def test_a_finished_linear_model_holds_no_training_state(tmp_path):

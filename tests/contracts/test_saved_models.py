@@ -18,19 +18,19 @@ CLOSE = {"rtol": 1e-5, "atol": 1e-6}
 
 def question(expected, crf):
     """X and what goes with it, from a file that `write.py` wrote."""
-    given = {name: expected[name] for name in expected.files}
-    if "X" in given:
-        X = given["X"]
+    arrays = {name: expected[name] for name in expected.files}
+    if "X" in arrays:
+        X = arrays["X"]
     elif crf.columns_.categories:
-        rows = json.loads(str(given["words"]))
-        X = pd.DataFrame([row for own in rows for row in own])
+        rows = json.loads(str(arrays["words"]))
+        X = pd.DataFrame([row for x in rows for row in x])
         X = X.astype(dict.fromkeys(crf.columns_.categories, "category"))
     else:
-        X = json.loads(str(given["words"]))
+        X = json.loads(str(arrays["words"]))
         if isinstance(X[0][0], str):  # words, which a template looks at
             X = TEMPLATE(X)
-    more = {name: given[name] for name in ("parents", "edge_types") if name in given}
-    return X, more | ({"lengths": given["lengths"]} if hasattr(X, "shape") else {})
+    more = {name: arrays[name] for name in ("parents", "edge_types") if name in arrays}
+    return X, more | ({"lengths": arrays["lengths"]} if hasattr(X, "shape") else {})
 
 
 def test_every_kind_has_a_file():

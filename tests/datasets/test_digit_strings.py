@@ -60,7 +60,7 @@ def test_no_image_is_in_both_halves(digits):
     assert min(len(train), len(test)) > 600
 
 
-def test_strings_obey_the_grammar_and_have_every_digit_in_both_halves(digits):
+def test_strings_follow_grammar_and_cover_digits(digits):
     assert set(np.concatenate(digits.y_train)) == set(range(10))
     assert set(np.concatenate(digits.y_test)) == set(range(10))
     assert all(is_keypad_walk(string) for string in digits.y_train + digits.y_test)

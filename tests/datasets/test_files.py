@@ -1,4 +1,4 @@
-"""Where data are looked for, what is refused, and what the reader is told."""
+"""The search for data files, rejected files, and error messages."""
 
 import gzip
 import hashlib
@@ -34,10 +34,10 @@ def test_data_come_before_the_cache_and_need_no_checksum(places):
     data, cache = places
     cached = put(cache)
     assert look() == cached
-    given = put(data)
-    assert look() == given
+    folder = put(data)
+    assert look() == folder
     put(data, text="other")
-    assert look(sha256=None) == given
+    assert look(sha256=None) == folder
 
 
 def test_the_cache_is_in_the_home_folder_unless_told_otherwise(tmp_path, monkeypatch):

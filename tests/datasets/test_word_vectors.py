@@ -24,8 +24,8 @@ def testb(load_or_skip):
     return [token.word for x in load_or_skip(load_conll2003).testb.X for token in x]
 
 
-def percent(found):
-    return 100 * np.mean(found)
+def percent(is_covered):
+    return 100 * np.mean(is_covered)
 
 
 def test_glove(glove):

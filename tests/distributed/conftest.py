@@ -28,6 +28,6 @@ def client():
             distributed.LocalCluster(
                 n_workers=3, threads_per_worker=1, dashboard_address=":0", memory_limit=0
             ) as cluster,
-            distributed.Client(cluster) as found,
+            distributed.Client(cluster) as connected,
         ):
-            yield found
+            yield connected

@@ -11,13 +11,13 @@ def part_of(workers, values):
     if values is None:
         return None
     if isinstance(values, dict):
-        return {name: part_of(workers, own) for name, own in values.items()}
+        return {name: part_of(workers, entry) for name, entry in values.items()}
     if isinstance(values, tuple):
-        return tuple(part_of(workers, own) for own in values)
-    own = np.array_split(np.arange(len(values)), workers.size)[workers.rank]
+        return tuple(part_of(workers, entry) for entry in values)
+    rows = np.array_split(np.arange(len(values)), workers.size)[workers.rank]
     if hasattr(values, "shape"):
-        return values[own]
-    return [values[k] for k in own]
+        return values[rows]
+    return [values[k] for k in rows]
 
 
 def fitted(estimator, data, **more):

@@ -11,49 +11,49 @@ EXACT = {"rtol": 1e-12}
 
 def moved(steps):
     """Parameters after steps of 1, all but the first of which count, each of which shrinks them."""
-    found = AveragedParameters(np.zeros(2))
+    parameters = AveragedParameters(np.zeros(2))
     for number in range(steps):
-        found.read(slice(None))
-        found.step(slice(None), np.array([1.0, -2.0]), 0.9, counts=number > 0)
-    return found
+        parameters.read(slice(None))
+        parameters.step(slice(None), np.array([1.0, -2.0]), 0.9, counts=number > 0)
+    return parameters
 
 
-def test_they_meet_at_their_mean():
+def test_averaged_takes_weighted_mean():
     steps, weights = [3, 6, 2], [2.0, 1.0, 0.0]
 
     def work(workers):
-        own = moved(steps[workers.rank])
-        averaged(own, weights[workers.rank], workers)
-        return own
+        parameters = moved(steps[workers.rank])
+        averaged(parameters, weights[workers.rank], workers)
+        return parameters
 
-    for own in together(3, work):
+    for mean in together(3, work):
         expected = [(2 * first + second) / 3 for first, second in zip(*both(steps), strict=True)]
-        np.testing.assert_allclose(own.values, expected[0], **EXACT)
-        np.testing.assert_allclose(own.average(), expected[1], **EXACT)
-        assert own.state()[0]["n_counted"] == 3  # of 2 and 5 steps that count
+        np.testing.assert_allclose(mean.values, expected[0], **EXACT)
+        np.testing.assert_allclose(mean.average(), expected[1], **EXACT)
+        assert mean.state()[0]["n_counted"] == 3  # of 2 and 5 steps that count
 
 
 def both(steps):
     """Values and averages of the two workers that have instances."""
-    return [(own.state()[1]["values"], own.average()) for own in map(moved, steps[:2])]
+    return [(each.state()[1]["values"], each.average()) for each in map(moved, steps[:2])]
 
 
-def test_before_steps_count_there_is_nothing_to_average():
+def test_averaged_before_counted_steps():
     def work(workers):
-        own = moved(1)
-        averaged(own, 1.0, workers)
-        return own
+        parameters = moved(1)
+        averaged(parameters, 1.0, workers)
+        return parameters
 
-    for own in together(2, work):
-        np.testing.assert_allclose(own.average(), moved(1).average(), **EXACT)
-        assert own.state()[0]["n_counted"] == 0
+    for mean in together(2, work):
+        np.testing.assert_allclose(mean.average(), moved(1).average(), **EXACT)
+        assert mean.state()[0]["n_counted"] == 0
 
 
-def test_one_alone_keeps_its_own():
-    own, before = moved(4), moved(4)
-    averaged(own, 5.0, ALONE)
-    np.testing.assert_array_equal(own.average(), before.average())
-    assert own.state()[0] == before.state()[0]
+def test_averaged_of_one_worker_changes_nothing():
+    parameters, before = moved(4), moved(4)
+    averaged(parameters, 5.0, ALONE)
+    np.testing.assert_array_equal(parameters.average(), before.average())
+    assert parameters.state()[0] == before.state()[0]
 
 
 class Slope:
@@ -64,22 +64,22 @@ class Slope:
 
 
 def swept(counts, n_sweeps):
-    """Where sweeps lead, of workers with so many instances."""
+    """Return the parameters after each epoch of workers with these numbers of instances."""
 
     def work(workers):
         n_own = counts[workers.rank]
         descent = Descent(n_own, 2, step=1.0, period=None, l2=0.0, burn_in=0, seed=0)
-        sweepers, own = AveragingWorkers.of_all(n_own), AveragedParameters(np.zeros(2))
-        found = []
+        sweepers, parameters = AveragingWorkers.of_all(n_own), AveragedParameters(np.zeros(2))
+        result = []
         for number in range(n_sweeps):
-            sweepers.sweep(descent, number, own, Slope())
-            found.append(own.read(slice(None)).copy())
-        return sweepers.share, np.array(found)
+            sweepers.sweep(descent, number, parameters, Slope())
+            result.append(parameters.read(slice(None)).copy())
+        return sweepers.share, np.array(result)
 
     return together(len(counts), work)
 
 
-def test_together_they_come_as_far_in_a_sweep_as_one_alone():
+def test_workers_progress_per_epoch_as_one_worker():
     """Once the momentum is there: what each of them learns counts in full."""
     counts = [40, 20, 0, 60]
     results = swept(counts, 8)
@@ -96,7 +96,7 @@ def test_fewer_instances_than_meetings():
         np.testing.assert_allclose(np.diff(path, axis=0)[-1], 4.0, rtol=1e-2)
 
 
-def test_the_first_who_has_instances_finds_what_is_told_to_all():
+def test_step_search_result_is_sent_to_all_workers():
     def work(workers):
         return AveragingWorkers.of_all([0, 5, 7][workers.rank]).of_first(
             lambda: 10.0 * workers.rank

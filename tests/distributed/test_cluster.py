@@ -68,7 +68,7 @@ def noting_rounds(marker):
 
 
 def rounds_seen(marker):
-    """By the callback, in all attempts."""
+    """Return the rounds that the callback saw, in all attempts."""
     return [int(line) for line in marker.with_suffix(".rounds").read_text().split()]
 
 
@@ -87,27 +87,27 @@ def test_lists_are_shared_out(client, task, alone):
         crf.history_["objective"], alone.history_["objective"], rtol=SAME_OBJECTIVE
     )
     assert agreement(labels, alone.predict(X)) >= SAME_LABELS
-    assert [own.shape for own in marginals] == [(len(own), 3) for own in X]
+    assert [p.shape for p in marginals] == [(len(x), 3) for x in X]
     n_labels = len(crf.classes_)
-    told = np.diff(place.last_run.bytes_by_round)
-    assert len(told) == ROUNDS - 1
-    assert told.max() <= 16 * n_labels**2 + 1000
+    sent_bytes = np.diff(place.last_run.bytes_by_round)
+    assert len(sent_bytes) == ROUNDS - 1
+    assert sent_bytes.max() <= 16 * n_labels**2 + 1000
     assert place.last_run.n_losses == 0
 
 
 def test_rows_are_cut_between_instances(client, task, alone):
     X, y = task
-    given = {"lengths": [len(own) for own in X]}
+    arguments = {"lengths": [len(x) for x in X]}
     with cluster(client):
         crf = GBCRF(ROUNDS, random_state=0, early_stopping_rounds=3)
-        crf.fit(np.concatenate(X), np.concatenate(y), **given, eval_set=task)
-        labels = crf.predict(np.concatenate(X), **given)
+        crf.fit(np.concatenate(X), np.concatenate(y), **arguments, eval_set=task)
+        labels = crf.predict(np.concatenate(X), **arguments)
     assert agreement([labels], alone.predict(X)) >= SAME_LABELS
     assert len(crf.history_["eval_metric"]) == ROUNDS
 
 
 @pytest.mark.parametrize("number", [0, 2])
-def test_a_worker_that_is_killed_and_comes_back_changes_nothing(client, task, tmp_path, number):
+def test_restarted_worker_changes_nothing(client, task, tmp_path, number):
     with cluster(client, every=1, seconds=0):
         undisturbed = GBCRF(ROUNDS, random_state=0).fit(*task)
         callback = kill_once(process_of(client, number), 5, tmp_path / "killed")
@@ -121,7 +121,7 @@ def test_a_worker_that_is_killed_and_comes_back_changes_nothing(client, task, tm
     assert crf.history_["objective"] == undisturbed.history_["objective"]
 
 
-def test_training_goes_on_with_those_that_are_left(client, task, alone, tmp_path):
+def test_training_continues_after_losing_a_worker(client, task, alone, tmp_path):
     X, y = task
     some = sorted(client.nthreads())[:2]  # who comes back has another address
     with cluster(client, workers=some, every=1, seconds=0, wait=0.0):
@@ -136,19 +136,19 @@ def test_training_goes_on_with_those_that_are_left(client, task, alone, tmp_path
     assert agreement(crf.predict(X), alone.predict(X)) >= SAME_LABELS
 
 
-def test_an_error_of_one_worker_is_told_and_ends_all(client, task):
-    X, y = [own.copy() for own in task[0]], task[1]
+def test_worker_error_ends_training(client, task):
+    X, y = [x.copy() for x in task[0]], task[1]
     X[80][2, 1] = np.inf
-    told = "instance 80, position 2: feature 1 is infinite"
-    with cluster(client), pytest.raises(ValueError, match=told):
+    message = "instance 80, position 2: feature 1 is infinite"
+    with cluster(client), pytest.raises(ValueError, match=message):
         GBCRF(2).fit(X, y)
     with cluster(client):
         crf = GBCRF(2).fit(*task)  # they are ready for the next
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             crf.predict(X)
 
 
-def test_an_error_of_a_callback_is_that_of_the_user(client, task):
+def test_callback_error_is_raised_unchanged(client, task):
     def slow_database(progress):
         raise TimeoutError("the database of mine")
 
@@ -167,23 +167,23 @@ def test_an_error_of_a_callback_is_that_of_the_user(client, task):
         GBCRF(2).fit(*task)
 
 
-def test_what_passes_once_is_listed(client, task):
+def test_one_time_messages_are_listed(client, task):
     with cluster(client):
         crf = GBCRF(2, random_state=0).fit(iter(task[0]), iter(task[1]))
         assert agreement(crf.predict(iter(task[0])), crf.predict(task[0])) == 1
 
 
-def test_workers_are_those_that_there_are(client, task):
+def test_workers_argument_must_name_known_workers(client, task):
     known = sorted(client.nthreads())
-    unknown, told = "tcp://nowhere:1", "workers has 'tcp://nowhere:1', but the cluster has"
-    with cluster(client, workers=[known[0], unknown]), pytest.raises(ValueError, match=told):
+    unknown, message = "tcp://nowhere:1", "workers has 'tcp://nowhere:1', but the cluster has"
+    with cluster(client, workers=[known[0], unknown]), pytest.raises(ValueError, match=message):
         GBCRF(2).fit(*task)
     for wrong in ([], "tcp://a:1", [1], [known[0], known[0]]):
         with pytest.raises(ValueError, match="workers is "), cluster(client, workers=wrong):
             pass
 
 
-def test_a_part_of_a_fit_is_refused(client, task):
+def test_cluster_rejects_partial_fit(client, task):
     with cluster(client), pytest.raises(ValueError, match="use fit on a cluster"):
         LinearCRF(trainer="sgd").partial_fit(*task)
 
@@ -195,22 +195,20 @@ def test_a_prediction_survives_a_worker(client, task, alone):
         victim = process_of(client, 1)
         killer = threading.Timer(0.05, os.kill, (victim, signal.SIGKILL))
         killer.start()
-        found = alone.predict(X)
+        labels = alone.predict(X)
         killer.join()
     client.wait_for_workers(3)
-    assert agreement(found, expected) == 1
+    assert agreement(labels, expected) == 1
 
 
-def test_a_worker_that_goes_before_it_is_sent_anything_is_passed_by(
-    client, task, alone, monkeypatch
-):
+def test_prediction_skips_lost_worker(client, task, alone, monkeypatch):
     there = client.nthreads()
     answers = iter([{**there, "tcp://127.0.0.1:9": 1}] * 2)  # to the check, and to who then sends
     monkeypatch.setattr(client, "nthreads", lambda: next(answers, there))
     with cluster(client):
-        found = alone.predict(task[0])
+        labels = alone.predict(task[0])
     assert next(answers, None) is None
-    assert agreement(found, alone.predict(task[0])) == 1
+    assert agreement(labels, alone.predict(task[0])) == 1
 
 
 class Shares:
@@ -223,11 +221,11 @@ class Shares:
         return [Share(load, [[]]) for load in self.loads]
 
 
-def test_an_error_of_a_prediction_is_not_taken_for_a_loss(client, alone):
-    def unreadable(given):
+def test_prediction_error_is_not_a_lost_worker(client, alone):
+    def unreadable(shard):
         raise OSError("shard 3 cannot be read")
 
-    def slow(given):
+    def slow(shard):
         time.sleep(5)
         return {"X": []}
 
@@ -237,24 +235,24 @@ def test_an_error_of_a_prediction_is_not_taken_for_a_loss(client, alone):
     assert time.monotonic() - begin < 4  # others are not waited for
 
 
-def test_what_was_found_is_not_sought_again(client, alone, monkeypatch):
-    """Where one share is lost: it alone is sent again."""
+def test_prediction_results_are_not_recomputed(client, alone, monkeypatch):
+    """If one share is lost, only that share is sent again."""
     sent = []
 
     def submitted(client, there, estimator, method, shares, common):
         sent.append(sorted(shares))
         futures = submit(client, there, estimator, method, shares, common)
         if len(sent) == 1:
-            client.gather([own for number, own in futures.items() if number != 1])
+            client.gather([future for number, future in futures.items() if number != 1])
             client.cancel(futures[1])
         return futures
 
     submit = prediction._submitted
     monkeypatch.setattr(prediction, "_submitted", submitted)
     one = make_task(n_instances=1)[0]
-    loads = [lambda given, k=k: {"X": one[:1] * k} for k in (1, 2, 3)]
-    found = predicted(client, None, 0, alone, "predict", Shares(*loads), {})
-    assert len(found) == 6
+    loads = [lambda shard, k=k: {"X": one[:1] * k} for k in (1, 2, 3)]
+    predictions = predicted(client, None, 0, alone, "predict", Shares(*loads), {})
+    assert len(predictions) == 6
     assert sent == [[0, 1, 2], [1]]
 
 
@@ -272,7 +270,7 @@ def test_without_workers_nothing_is_predicted(client, task, alone):
             alone.predict(task[0])
 
 
-def test_workers_that_are_threads_have_estimators_of_their_own(task):
+def test_thread_workers_have_separate_estimators(task):
     distributed = pytest.importorskip("distributed")
     crf = LinearCRF(max_iter=6, tol=0.0)
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": False}
@@ -283,7 +281,7 @@ def test_workers_that_are_threads_have_estimators_of_their_own(task):
     assert crf.n_jobs is None
 
 
-def test_a_run_is_taken_up_on_the_same_data_only(client, task, tmp_path):
+def test_resume_requires_same_data(client, task, tmp_path):
     path = tmp_path / "run.crfx"
 
     def give_up(progress):
@@ -304,16 +302,16 @@ def test_a_run_is_taken_up_on_the_same_data_only(client, task, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_checkpoints_are_looked_at_first(client, task, tmp_path):
+def test_checkpoint_path_is_checked_first(client, task, tmp_path):
     junk = tmp_path / "junk.crfx"
     junk.write_text("no model")
-    for path, told in [
+    for path, message in [
         (tmp_path, "is a folder"),
         (tmp_path / "none" / "run.crfx", "there is no folder"),
         (junk, "junk.crfx is not a model file"),
     ]:
         place = cluster(client, checkpoint=path, resume=True)
-        with place, pytest.raises((ValueError, OSError), match=told):
+        with place, pytest.raises((ValueError, OSError), match=message):
             GBCRF(2).fit(*task)
 
 
@@ -356,7 +354,7 @@ def test_shards_go_to_workers_whole(client, task, alone, tmp_path):
     assert len(crf.history_["eval_metric"]) == ROUNDS
 
 
-def test_a_shard_that_is_bad_by_now_is_named(client, task, tmp_path):
+def test_bad_shard_is_named(client, task, tmp_path):
     shards = crfx.write_shards(tmp_path, *task, positions=40)
     shards.paths[-1].write_bytes(b"")
     with cluster(client), pytest.raises(ValueError, match=shards.paths[-1].name):
@@ -390,7 +388,7 @@ def test_bags_of_dask(client, task, alone):
             GBCRF(2).fit(bags[0], bags[1].repartition(npartitions=2))
 
 
-def test_what_dask_holds_wants_a_cluster(task, alone):
+def test_dask_collections_require_a_cluster(task, alone):
     bag = pytest.importorskip("dask.bag")
     held = [bag.from_sequence(values) for values in task]
     for call in (lambda: GBCRF(2).fit(*held), lambda: alone.predict(held[0])):
@@ -401,7 +399,7 @@ def test_what_dask_holds_wants_a_cluster(task, alone):
 def test_rows_of_dask(client, task, alone):
     X, y = task
     array, frame = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
-    lengths = np.array([len(own) for own in X])
+    lengths = np.array([len(x) for x in X])
     ends = np.cumsum(lengths)
     rows = (int(ends[29]), int(ends[59] - ends[29]), int(ends[-1] - ends[59]))
     held = array.from_array(np.concatenate(X), chunks=(rows, 2))

@@ -56,7 +56,7 @@ def machines():
     pytest.importorskip("distributed", reason="needs crfx[dask]")
     scheduler = started("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
     address = next(
-        found.group(1).decode() for line in scheduler.stderr if (found := ADDRESS.search(line))
+        match.group(1).decode() for line in scheduler.stderr if (match := ADDRESS.search(line))
     )
     common = (address, "--nthreads", "1", "--no-dashboard", "--no-nanny", "--death-timeout", "5")
     workers = [started("worker", *common) for _ in range(2)]
@@ -67,12 +67,12 @@ def machines():
         process.stderr.close()
 
 
-def test_training_is_taken_up_from_disk(machines, client, tmp_path):
+def test_training_resumes_after_losing_the_scheduler(machines, client, tmp_path):
     scheduler, address = machines
     path, task = tmp_path / "run.crfx", make_task(n_instances=60)
     asked = [sys.executable, "-W", "ignore", "-c", CUT_OFF, address, str(path), str(scheduler.pid)]
-    told = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=120).stdout
-    assert "run.crfx: the same call with resume=True goes on from there" in told
+    output = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=120).stdout
+    assert "run.crfx: the same call with resume=True goes on from there" in output
     assert path.exists()
     some = sorted(client.nthreads())[:2]
     notes = tmp_path / "rounds"

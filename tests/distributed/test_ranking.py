@@ -32,17 +32,17 @@ def make(scorer="trees", **options):
 def make_queries(seed=0, n_queries=40):
     """A list of (X, relevance) of queries; every seventh cannot be learned from."""
     random = np.random.default_rng(seed)
-    found = []
+    result = []
     for number in range(n_queries):
         X = random.normal(size=(random.integers(2, 14), 4)).astype(np.float32).round(1)
         worth = 2 * X[:, 0] - X[:, 1] + 0.5 * random.normal(size=len(X))
         relevance = np.digitize(worth, [0.5, 2.0]) if number % 7 else np.ones(len(X))
-        found.append((X, relevance.astype(float)))
-    return [X for X, _ in found], [relevance for _, relevance in found]
+        result.append((X, relevance.astype(float)))
+    return [X for X, _ in result], [relevance for _, relevance in result]
 
 
 def part(workers, values, cuts=None):
-    """What a worker has of a list that is cut at some places; None: into equal parts."""
+    """Return a worker's part of a list that is cut at these places (None: into equal parts)."""
     if values is None:
         return None
     borders = np.linspace(0, len(values), workers.size + 1) if cuts is None else [0, *cuts, None]
@@ -50,20 +50,20 @@ def part(workers, values, cuts=None):
     return values[int(borders[workers.rank]) : None if end is None else int(end)]
 
 
-def fit_together(n_workers, crf, X, relevance, weights=None, watched=None, cuts=None, **given):
+def fit_together(n_workers, crf, X, relevance, weights=None, watched=None, cuts=None, **arguments):
     def work(workers):
-        own = [part(workers, values, cuts) for values in (X, relevance, weights)]
+        parts = [part(workers, values, cuts) for values in (X, relevance, weights)]
         eval_set = None if watched is None else tuple(part(workers, values) for values in watched)
         return RankingCRF(**crf.get_params()).fit(
-            *own[:2], sample_weight=own[2], eval_set=eval_set, **given
+            *parts[:2], sample_weight=parts[2], eval_set=eval_set, **arguments
         )
 
     return together(n_workers, work)
 
 
-def fit_alone(crf, X, relevance, weights=None, watched=None, **given):
-    own = RankingCRF(**crf.get_params())
-    return own.fit(X, relevance, sample_weight=weights, eval_set=watched, **given)
+def fit_alone(crf, X, relevance, weights=None, watched=None, **arguments):
+    model = RankingCRF(**crf.get_params())
+    return model.fit(X, relevance, sample_weight=weights, eval_set=watched, **arguments)
 
 
 def assert_same(models, alone, X):
@@ -97,20 +97,20 @@ def test_trees_of_all_workers_are_those_of_one(n_workers, name):
     assert_same(fit_together(n_workers, crf, X, relevance), fit_alone(crf, X, relevance), X)
 
 
-def test_sparse_features_weights_a_share_of_queries_and_a_model_to_train_further():
+def test_workers_take_sparse_weighted_queries_and_init_model():
     X, relevance = make_queries()
-    X = [sparse.csr_matrix(own * (own > -1)) for own in X]
+    X = [sparse.csr_matrix(x * (x > -1)) for x in X]
     weights = np.random.default_rng(0).integers(0, 3, len(X)).astype(float)
-    for given in ({}, {"init_model": make().fit(X, relevance)}):
+    for arguments in ({}, {"init_model": make().fit(X, relevance)}):
         crf = make(subsample=0.5)
-        models = fit_together(3, crf, X, relevance, weights, **given)
-        alone = fit_alone(crf, X, relevance, weights, **given)
+        models = fit_together(3, crf, X, relevance, weights, **arguments)
+        alone = fit_alone(crf, X, relevance, weights, **arguments)
         assert_same(models, alone, sparse.vstack(X, format="csr"))
-        assert models[0].n_rounds_ == 8 * (1 + len(given))
+        assert models[0].n_rounds_ == 8 * (1 + len(arguments))
 
 
 @pytest.mark.parametrize("metric", ["ndcg@3", lambda relevance, scores, group: len(group)])
-def test_early_stopping_is_about_the_queries_of_all(metric):
+def test_early_stopping_uses_queries_of_all_workers(metric):
     X, relevance = make_queries()
     watched = make_queries(1, n_queries=10)
     crf = make(n_estimators=60, early_stopping_rounds=3, eval_metric=metric)
@@ -125,8 +125,8 @@ def test_early_stopping_is_about_the_queries_of_all(metric):
     ("scorer", "cuts"),
     [("trees", (0, 15)), ("trees", (1, 1)), ("trees", (20, 40)), ("linear", (1, 1))],
 )
-def test_a_worker_may_have_nothing_to_learn_from(scorer, cuts):
-    """No query, or one that cannot be learned from: the first; and nothing of the eval_set."""
+def test_worker_may_have_no_learnable_queries(scorer, cuts):
+    """A worker may have no query, or only one of a single level, and no part of the eval_set."""
     X, relevance = make_queries()
     watched = make_queries(1, n_queries=2)
     crf = make(scorer, early_stopping_rounds=2)
@@ -148,21 +148,21 @@ def with_categories(workers, cuts):
     numbers, target = np.concatenate(X), np.concatenate(relevance)
     kinds = np.where(numbers[:, 2] > 2.3, "rare", np.where(target > 1, "best", "plain"))
     frame = pandas.DataFrame({"a": numbers[:, 0], "kind": pandas.Categorical(kinds)})
-    return frame, target, [len(own) for own in X]
+    return frame, target, [len(x) for x in X]
 
 
-def test_categories_are_those_of_all():
+def test_categories_are_merged_over_workers():
     def fit(workers):
         frame, target, group = with_categories(workers, (3, 20))
-        own = make().fit(frame, target, group=group, eval_set=(frame, target, group))
-        return own, len(frame["kind"].cat.categories)
+        crf = make().fit(frame, target, group=group, eval_set=(frame, target, group))
+        return crf, len(frame["kind"].cat.categories)
 
-    found = together(3, fit)
-    assert {number for _, number in found} == {2, 3}
+    models = together(3, fit)
+    assert {number for _, number in models} == {2, 3}
     frame, target, group = with_categories(ALONE, None)
     alone = make().fit(frame, target, group=group, eval_set=(frame, target, group))
-    assert_same([model for model, _ in found], alone, frame)
-    assert all(model.columns_ == alone.columns_ for model, _ in found)
+    assert_same([model for model, _ in models], alone, frame)
+    assert all(model.columns_ == alone.columns_ for model, _ in models)
 
 
 @pytest.mark.parametrize(("cuts", "watched_by"), [((1, 20), 3), ((3, 20), 2)])
@@ -197,7 +197,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("message", WRONG)
-def test_errors_count_the_queries_of_all_workers_and_reach_them_all(message):
+def test_errors_number_queries_over_all_workers(message):
     X, relevance = wrong(30, WRONG[message])
 
     def work(workers):
@@ -211,19 +211,22 @@ def test_errors_count_the_queries_of_all_workers_and_reach_them_all(message):
 def test_workers_with_other_columns():
     X, relevance = make_queries(n_queries=6)
     for others, message in (
-        ([own[:, :3] for own in X[3:]], "X has 4 features at worker 0 and 3 at worker 1"),
-        ([sparse.csr_matrix(own) for own in X[3:]], "X holds dense arrays at worker 0 and sparse"),
+        ([features[:, :3] for features in X[3:]], "X has 4 features at worker 0 and 3 at worker 1"),
+        (
+            [sparse.csr_matrix(features) for features in X[3:]],
+            "X holds dense arrays at worker 0 and sparse",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             fit_together(2, make(), X[:3] + others, relevance)
 
 
-def test_without_a_seed_all_have_that_of_the_first():
+def test_workers_share_the_seed_of_the_first():
     assert len(set(together(3, lambda workers: drawn_seed(None)))) == 1
 
 
-def test_all_workers_halve_a_step_that_raises_the_objective_of_all():
-    """Of two of three it would fall."""
+def test_workers_halve_steps_together():
+    """The objective of two of the three workers alone would fall."""
     batch = Batch.from_lengths([2, 2, 2])
     gains, change = np.tile([0.0, 1.0], 3), np.array([0, 8, 0, 8, 12, 0], np.float32)
 
@@ -235,15 +238,15 @@ def test_all_workers_halve_a_step_that_raises_the_objective_of_all():
             return Addition(self.change, [], self.steps.append)
 
     def boosted(rows):
-        own = Batch.from_lengths(np.full(len(rows) // 2, 2))
+        batch = Batch.from_lengths(np.full(len(rows) // 2, 2))
         task = RankingTask(
             RankingObjective("likelihood"),
-            Subsets(own, gains[rows], 2),
+            Subsets(batch, gains[rows], 2),
             gains[rows],
-            np.ones(own.n_instances),
+            np.ones(batch.n_instances),
             1,
             1,
-            Before.of(current(), own),
+            Before.of(current(), batch),
         )
         function = Fixed(change[rows])
         scores = np.zeros(len(rows), np.float32)
@@ -260,7 +263,7 @@ def test_all_workers_halve_a_step_that_raises_the_objective_of_all():
 
 
 @pytest.mark.parametrize("n_workers", [1, 3])
-def test_sweeps_of_several_workers_are_as_good(n_workers):
+def test_epochs_of_several_workers_are_as_good(n_workers):
     X, relevance = make_queries(n_queries=90)
     X_new, relevance_new = make_queries(1, n_queries=60)
     crf = make("linear", sweeps=4, l2=0.01)
@@ -281,10 +284,10 @@ def test_sweeps_of_several_workers_are_as_good(n_workers):
 @pytest.mark.xdist_group("cluster")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_on_a_cluster(client):
-    """Of three processes, for one of which nothing of the eval_set is left."""
+    """One of the three processes gets no part of the eval_set."""
     X, relevance = make_queries()
     watched = make_queries(1, n_queries=2)
     crf = make(early_stopping_rounds=2)
     with cluster(client):
-        found = RankingCRF(**crf.get_params()).fit(X, relevance, eval_set=watched)
-    assert_same([found], fit_alone(crf, X, relevance, watched=watched), X)
+        trained = RankingCRF(**crf.get_params()).fit(X, relevance, eval_set=watched)
+    assert_same([trained], fit_alone(crf, X, relevance, watched=watched), X)

@@ -20,11 +20,11 @@ SAME = 1e-5
 
 def words(X):
     """Texts: those of the first instances are other ones than those of the last."""
-    return [[[f"a{int(row[0] * 2)}", f"b{k // 4}", "x"] for row in own] for k, own in enumerate(X)]
+    return [[[f"a{int(row[0] * 2)}", f"b{k // 4}", "x"] for row in x] for k, x in enumerate(X)]
 
 
 @pytest.mark.parametrize(("n_workers", "min_count"), [(1, 4), (2, 1), (3, 4)])
-def test_names_are_numbered_as_if_one_had_read_all(n_workers, min_count):
+def test_feature_numbers_do_not_depend_on_workers(n_workers, min_count):
     X, y = make_task()
     crf = LinearCRF(max_iter=0, min_count=min_count, n_jobs=1)
     data = {"X": words(X), "y": y}
@@ -35,7 +35,7 @@ def test_names_are_numbered_as_if_one_had_read_all(n_workers, min_count):
         assert model.coef_.nnz == alone.coef_.nnz  # zeros that have weights included
 
 
-def test_names_occur_often_enough_in_all_parts_together():
+def test_min_count_counts_over_all_workers():
     X, y = [[["rare"]], [["rare"]], [["a"]], [["a"]]], [["u"], ["v"], ["u"], ["v"]]
     crf = LinearCRF(max_iter=0, min_count=2)
     (_, model) = fitted_together(2, crf, {"X": X, "y": y})
@@ -46,7 +46,7 @@ def test_names_occur_often_enough_in_all_parts_together():
         fitted_together(2, LinearCRF(min_count=3), {"X": X, "y": y})
 
 
-def test_hashed_names_and_new_names_of_a_model_that_is_trained_on():
+def test_warm_start_with_hashed_and_new_names():
     X, y = make_task()
     data = {"X": words(X), "y": y}
     crf = LinearCRF(max_iter=0, n_hashed=64)
@@ -59,33 +59,33 @@ def test_hashed_names_and_new_names_of_a_model_that_is_trained_on():
 
 def framed(X, dtype):
     return [
-        pd.DataFrame({"a": own[:, 0], "c": pd.Series(own[:, 1].round().astype(int)).astype(dtype)})
-        for own in X
+        pd.DataFrame({"a": x[:, 0], "c": pd.Series(x[:, 1].round().astype(int)).astype(dtype)})
+        for x in X
     ]
 
 
-def test_categories_are_those_of_all_parts():
+def test_categories_are_merged_over_parts():
     X, y = make_task(n_instances=24)
-    X = [own.round() for own in X]
-    numbers = sorted({int(value) for own in X for value in own[:, 1].round()})
+    X = [x.round() for x in X]
+    numbers = sorted({int(value) for x in X for value in x[:, 1].round()})
     crf = GBCRF(4, n_jobs=1)
     alone = crf.fit(framed(X, pd.CategoricalDtype(numbers)), y)
 
     def work(workers):
-        own, labels = part_of(workers, X), part_of(workers, y)
-        seen = sorted({int(value) for each in own for value in each[:, 1].round()})
+        rows, labels = part_of(workers, X), part_of(workers, y)
+        seen = sorted({int(value) for each in rows for value in each[:, 1].round()})
         assert seen != numbers
-        return clone(crf).fit(framed(own, pd.CategoricalDtype(seen)), labels)
+        return clone(crf).fit(framed(rows, pd.CategoricalDtype(seen)), labels)
 
     for model in together(3, work):
         assert model.columns_ == alone.columns_
         assert model.columns_.categories["c"] == numbers
-        found = model.predict(framed(X, pd.CategoricalDtype(numbers)))
+        predicted = model.predict(framed(X, pd.CategoricalDtype(numbers)))
         expected = alone.predict(framed(X, pd.CategoricalDtype(numbers)))
-        assert [own.tolist() for own in found] == [own.tolist() for own in expected]
+        assert [p.tolist() for p in predicted] == [p.tolist() for p in expected]
 
 
-def test_labels_and_their_weights_are_those_of_all():
+def test_labels_and_weights_are_merged_over_workers():
     X = [np.array([[1.0, k]]) for k in range(6)]
     data = {"X": X, "y": [["b"], ["a"], ["b"], [None], ["c"], ["b"]]}
     weight = [1.0, 2.0, 1.0, 1.0, 1.0, 3.0]
@@ -120,14 +120,14 @@ FRAMES = framed([np.ones((2, 2)), np.zeros((1, 2))], pd.CategoricalDtype([0, 1])
         (GBCRF(2), [np.ones((2, 3)), np.zeros((1, 3))]),
         (LinearCRF(max_iter=3), [sparse.csr_matrix(np.ones((2, 3))), sparse.csr_matrix(np.eye(3))]),
         # Of categories XGBoost sees nothing where there are no rows.
-        (GBCRF(2), [own.astype(float) for own in FRAMES]),
+        (GBCRF(2), [frame.astype(float) for frame in FRAMES]),
         (GBCRF(2), [[["a", "b"], ["a"]], [["c"]]]),
         (LinearCRF(max_iter=3), [[[], ["a"]], [[], []]]),
         (LinearCRF(max_iter=3), [[{"a": 1.5}, {}], []]),
     ],
     ids=["arrays", "CSR", "frames", "texts", "texts without features", "dicts"],
 )
-def test_workers_without_instances_learn_what_the_others_do(crf, X):
+def test_workers_without_instances_get_the_same_model(crf, X):
     y = [list("uv"), ["u"] * (len(X[1]) if isinstance(X[1], list) else X[1].shape[0])]
     parts = [([], []), (X[:1], y[:1]), ([], []), (X[1:], y[1:])]
     alone = clone(crf).fit(X, y)
@@ -136,14 +136,14 @@ def test_workers_without_instances_learn_what_the_others_do(crf, X):
         np.testing.assert_allclose(
             model.history_["objective"], alone.history_["objective"], rtol=SAME
         )
-        assert [own.tolist() for own in model.predict(X)] == [
-            own.tolist() for own in alone.predict(X)
+        assert [labels.tolist() for labels in model.predict(X)] == [
+            predicted.tolist() for predicted in alone.predict(X)
         ]
 
 
-def test_weights_of_zero_may_leave_a_worker_without_instances():
+def test_zero_weights_may_empty_a_worker():
     X, y = make_task(n_instances=12)
-    X = [own.round() for own in X]
+    X = [x.round() for x in X]
     data = {"X": X, "y": y, "sample_weight": [0.0] * 4 + [1.0] * 8}
     for crf in (GBCRF(3, n_jobs=1), LinearCRF(max_iter=5, n_jobs=1)):
         alone = fitted(crf, data)
@@ -175,20 +175,20 @@ WRONG = [
 ]
 
 
-def test_all_stop_with_the_error_of_one_by_its_number_among_all():
+def test_error_of_one_worker_stops_all_with_global_number():
     def work(workers):
         for data, message in WRONG:
-            own = {name: part_of(workers, values) for name, values in data.items()}
+            part = {name: part_of(workers, values) for name, values in data.items()}
             with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-                LinearCRF().fit(**own)
+                LinearCRF().fit(**part)
 
     together(2, work)
 
 
-def test_padding_is_told_of_once():
+def test_padding_warns_once():
     X, y = np.ones((4, 5, 2)), [["a", "b", "pad", "pad", "pad"]] * 4
     X[:, 2:] = 0
     X[:, :2] += np.arange(2)
-    with pytest.warns(UserWarning, match=r"shape \(4, 5, 2\), and 4 of its 4 instances") as told:
+    with pytest.warns(UserWarning, match=r"shape \(4, 5, 2\), and 4 of its 4 instances") as warned:
         fitted_together(2, UNTRAINED, {"X": X, "y": y})
-    assert len(told) == 1
+    assert len(warned) == 1

@@ -1,4 +1,4 @@
-"""What is shared out over workers is all there is, and what does not fit stays whole."""
+"""Shares of all workers add up to all data, and inconsistent data stay whole."""
 
 import numpy as np
 import pytest
@@ -16,22 +16,22 @@ def shares(n_workers=3, **arguments):
 
 @pytest.mark.parametrize("X", [ROWS, sparse.csr_matrix(ROWS)], ids=["dense", "sparse"])
 def test_rows_are_cut_between_instances(X):
-    found = shares(X=X, y=list("abcdefghij"), lengths=LENGTHS, sample_weight=np.arange(5))
-    assert len(found) == 3
-    assert [size for own in found for size in own["lengths"]] == LENGTHS
-    assert "".join("".join(own["y"]) for own in found) == "abcdefghij"
-    assert np.concatenate([own["sample_weight"] for own in found]).tolist() == list(range(5))
-    for own in found:
-        assert own["X"].shape[0] == sum(own["lengths"]) == len(own["y"])
+    parts = shares(X=X, y=list("abcdefghij"), lengths=LENGTHS, sample_weight=np.arange(5))
+    assert len(parts) == 3
+    assert [size for part in parts for size in part["lengths"]] == LENGTHS
+    assert "".join("".join(part["y"]) for part in parts) == "abcdefghij"
+    assert np.concatenate([part["sample_weight"] for part in parts]).tolist() == list(range(5))
+    for part in parts:
+        assert part["X"].shape[0] == sum(part["lengths"]) == len(part["y"])
 
 
 def test_lists_are_cut_between_instances():
     X = np.split(ROWS, np.cumsum(LENGTHS)[:-1])
-    found = shares(X=X, y=[list(range(n)) for n in LENGTHS], parents=None)
-    assert len(found) == 3
-    assert [len(labels) for own in found for labels in own["y"]] == LENGTHS
+    parts = shares(X=X, y=[list(range(n)) for n in LENGTHS], parents=None)
+    assert len(parts) == 3
+    assert [len(labels) for part in parts for labels in part["y"]] == LENGTHS
     np.testing.assert_array_equal(
-        np.concatenate([rows for own in found for rows in own["X"]]), ROWS
+        np.concatenate([rows for part in parts for rows in part["X"]]), ROWS
     )
 
 
@@ -56,9 +56,9 @@ MISFITS = {
 }
 
 
-def test_one_worker_gets_what_does_not_fit_together():
+def test_inconsistent_arguments_go_to_one_worker():
     """So that it is refused as it would be without a cluster, and nothing is left out."""
     for misfit, arguments in MISFITS.items():
-        (found,) = shares(**arguments)
-        assert found.keys() == arguments.keys(), misfit
-        assert all(found[name] is arguments[name] for name in arguments), misfit
+        (first,) = shares(**arguments)
+        assert first.keys() == arguments.keys(), misfit
+        assert all(first[name] is arguments[name] for name in arguments), misfit

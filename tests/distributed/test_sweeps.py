@@ -15,7 +15,7 @@ from crfx.trainers.epochs import block_rates
 
 X, Y = make_task(n_instances=90)
 X_DEV, Y_DEV = make_task(1, 30)
-WORDS = [[{f"{k}{round(v)}": 1.0 for k, v in enumerate(row)} for row in own] for own in X]
+WORDS = [[{f"{k}{round(v)}": 1.0 for k, v in enumerate(row)} for row in x] for x in X]
 ALMOST_AS_GOOD = 0.03
 """On some 600 positions; what was learned by one of the workers alone is worse by more."""
 SAME_SUM = 1e-9
@@ -50,36 +50,36 @@ def shares(n_workers, shares_of=None):
     return np.split(np.arange(len(X)), borders)
 
 
-def trained(make, given, own, **arguments):
+def trained(make, data, parts, **arguments):
     return together(
-        len(own),
+        len(parts),
         lambda workers: make().fit(
-            [given[k] for k in own[workers.rank]], [Y[k] for k in own[workers.rank]], **arguments
+            [data[k] for k in parts[workers.rank]], [Y[k] for k in parts[workers.rank]], **arguments
         ),
     )
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_all_have_one_model_as_good_as_that_of_one_alone(kind):
-    cls, given, settings = KINDS[kind]
-    alone = cls(**settings).fit(given, Y)
-    models = trained(lambda: cls(**settings), given, shares(3))
+def test_workers_get_one_model_as_good_as_alone(kind):
+    cls, data, settings = KINDS[kind]
+    alone = cls(**settings).fit(data, Y)
+    models = trained(lambda: cls(**settings), data, shares(3))
     for model in models[1:]:
         np.testing.assert_array_equal(get_weights(model.model_), get_weights(models[0].model_))
         assert model.history_["objective"] == models[0].history_["objective"]
     assert models[0].n_iter_ == alone.n_iter_
-    assert models[0].score(given, Y) > alone.score(given, Y) - ALMOST_AS_GOOD
+    assert models[0].score(data, Y) > alone.score(data, Y) - ALMOST_AS_GOOD
     if models[0].__dict__.get("votes_") is not None:
         np.testing.assert_array_equal(models[0].votes_, models[1].votes_)
 
 
 @pytest.mark.parametrize("kind", ["linear sgd", "hidden sgd"])
-def test_the_objective_is_that_of_all_instances(kind):
-    cls, given, settings = KINDS[kind]
-    model = trained(lambda: cls(**settings), given, shares(2))[0]
+def test_objective_covers_all_instances(kind):
+    cls, data, settings = KINDS[kind]
+    model = trained(lambda: cls(**settings), data, shares(2))[0]
     again = cls(**(settings | {"trainer": "lbfgs", "max_iter": 0, "l2": model._value("l2")}))
-    again.fit(given, Y, init_model=model)
-    whole = -again.log_likelihood(given, Y).sum()
+    again.fit(data, Y, init_model=model)
+    whole = -again.log_likelihood(data, Y).sum()
     weights = get_weights(model.model_)
     expected = whole + model._value("l2") * (weights @ weights)
     np.testing.assert_allclose(model.history_["objective"][-1], expected, rtol=1e-5)
@@ -87,18 +87,18 @@ def test_the_objective_is_that_of_all_instances(kind):
 
 @pytest.mark.parametrize("kind", ["linear sgd", "hidden perceptron"])
 def test_shares_may_be_of_very_different_size(kind):
-    cls, given, settings = KINDS[kind]
-    alone = cls(**settings).fit(given, Y)
-    models = trained(lambda: cls(**settings), given, shares(3, [1, 1, 28]))
-    assert models[0].score(given, Y) > alone.score(given, Y) - ALMOST_AS_GOOD
+    cls, data, settings = KINDS[kind]
+    alone = cls(**settings).fit(data, Y)
+    models = trained(lambda: cls(**settings), data, shares(3, [1, 1, 28]))
+    assert models[0].score(data, Y) > alone.score(data, Y) - ALMOST_AS_GOOD
 
 
 @pytest.mark.parametrize(
     "kind", ["linear sgd", "linear perceptron", "hidden sgd", "hidden herding"]
 )
-def test_a_run_of_several_that_is_cut_off_ends_in_the_same_model(kind, tmp_path):
-    cls, given, settings = KINDS[kind]
-    own, path = shares(3), tmp_path / "m.crfx"
+def test_interrupted_workers_resume_to_the_same_model(kind, tmp_path):
+    cls, data, settings = KINDS[kind]
+    parts, path = shares(3), tmp_path / "m.crfx"
 
     def keep(progress):
         if progress.n_rounds == 3:
@@ -106,8 +106,8 @@ def test_a_run_of_several_that_is_cut_off_ends_in_the_same_model(kind, tmp_path)
 
     def run(checkpoint=None):
         def work(workers):
-            chosen = own[workers.rank]
-            arguments = {"X": [given[k] for k in chosen], "y": [Y[k] for k in chosen]}
+            chosen = parts[workers.rank]
+            arguments = {"X": [data[k] for k in chosen], "y": [Y[k] for k in chosen]}
             first = keep if workers.rank == 0 else lambda progress: None
             return resumed(cls(**settings), arguments, checkpoint and load(checkpoint), first)
 
@@ -119,23 +119,23 @@ def test_a_run_of_several_that_is_cut_off_ends_in_the_same_model(kind, tmp_path)
         assert model.history_["objective"] == whole[0].history_["objective"]
 
 
-def test_the_steps_of_kinds_of_parameters_do_not_depend_on_who_has_which_rows():
+def test_block_rates_do_not_depend_on_the_split_of_rows():
     settings = {"n_hashed": 64, "block_steps": "size", **UNITS}
-    thin = [[{"a": 1.0}] * len(own) if k < 45 else own for k, own in enumerate(WORDS)]
+    thin = [[{"a": 1.0}] * len(words) if k < 45 else words for k, words in enumerate(WORDS)]
 
     def work(workers):
         crf = HiddenUnitCRF(**settings)
         chosen = shares(2)[workers.rank]
         passed = Passed([thin[k] for k in chosen], [Y[k] for k in chosen])
-        given = read_training_set(passed, crf._input_settings(Numbering(), None), Start())
-        return block_rates("size", crf._new_model(given, 0), given.batch.X).tolist()
+        training_set = read_training_set(passed, crf._input_settings(Numbering(), None), Start())
+        return block_rates("size", crf._new_model(training_set, 0), training_set.batch.X).tolist()
 
     first, second = together(2, work)
     assert first == second
 
 
 @pytest.mark.parametrize(
-    ("cls", "given", "settings", "place"),
+    ("cls", "data", "settings", "place"),
     [
         (LinearCRF, WORDS, {"trainer": "sgd", "sweeps": 4, "min_count": 2}, 0),
         (LinearCRF, WORDS, {"trainer": "sgd", "sweeps": 4, "min_count": 2}, 2),
@@ -143,10 +143,10 @@ def test_the_steps_of_kinds_of_parameters_do_not_depend_on_who_has_which_rows():
         (HiddenUnitCRF, X, {"n_hidden": 4, "sweeps": 3, "pretrain": "contrastive"}, 0),
     ],
 )
-def test_a_worker_may_have_no_instances(cls, given, settings, place):
-    own = shares(2)
-    own.insert(place, np.arange(0))
-    models = trained(lambda: cls(**ONE, **settings), given, own)
+def test_a_worker_may_have_no_instances(cls, data, settings, place):
+    parts = shares(2)
+    parts.insert(place, np.arange(0))
+    models = trained(lambda: cls(**ONE, **settings), data, parts)
     for model in models[1:]:
         np.testing.assert_array_equal(get_weights(model.model_), get_weights(models[0].model_))
         assert model.history_["objective"] == models[0].history_["objective"]

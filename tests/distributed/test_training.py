@@ -23,20 +23,20 @@ CLOSE_OBJECTIVE = 1e-3
 """Of hidden units, whose objective has more than one valley, and of draws that differ."""
 
 X, Y = make_task(n_instances=24)
-X = [own.round() for own in X]  # few values: XGBoost cuts them alike, however they are shared out
+X = [x.round() for x in X]  # few values: XGBoost cuts them alike, however they are shared out
 DATA = {"X": X, "y": Y}
 CLASSES = np.array(["L0", "L1", "L2"])
-TYPES = [np.arange(len(own)) % 3 for own in X]
-PARENTS = [(np.arange(len(own)) + 1) // 2 - 1 for own in X]
+TYPES = [np.arange(len(x)) % 3 for x in X]
+PARENTS = [(np.arange(len(instance)) + 1) // 2 - 1 for instance in X]
 UNKNOWN = [
-    [None if (k + place) % 4 == 0 else label for place, label in enumerate(own)]
-    for k, own in enumerate(Y)
+    [None if (k + place) % 4 == 0 else label for place, label in enumerate(labels)]
+    for k, labels in enumerate(Y)
 ]
-ALLOWED = [None] * 20 + [[{label, "L1"} for label in own] for own in Y[20:]]
+ALLOWED = [None] * 20 + [[{label, "L1"} for label in labels] for labels in Y[20:]]
 VARIANTS = {
     "arrays": DATA,
-    "CSR": DATA | {"X": [sparse.csr_matrix(np.maximum(own, 0)) for own in X]},
-    "texts": DATA | {"X": [[[f"{v}" for v in row] for row in own] for own in X]},
+    "CSR": DATA | {"X": [sparse.csr_matrix(np.maximum(x, 0)) for x in X]},
+    "texts": DATA | {"X": [[[f"{v}" for v in row] for row in instance] for instance in X]},
     "edge types": DATA | {"edge_types": TYPES},
     "forests": DATA | {"parents": PARENTS},
     "forests with types": DATA | {"parents": PARENTS, "edge_types": TYPES},
@@ -58,7 +58,7 @@ def boosted(**more):
 
 
 def check_same(crf, data, n_workers, tolerance):
-    """That all workers find one model, with the objective of the run alone; return both."""
+    """Check that all workers get one model with the objective of a run alone; return both."""
     alone, models = fitted(crf, data), fitted_together(n_workers, crf, data)
     for model in models:
         assert model.history_["objective"] == models[0].history_["objective"]
@@ -71,9 +71,9 @@ def check_same(crf, data, n_workers, tolerance):
 def check_same_weights(crf, data, n_workers):
     alone, models = check_same(crf, data, n_workers, SAME_OBJECTIVE)
     for model in models:
-        found = get_weights(model.model_)
-        assert (found == get_weights(models[0].model_)).all()
-        np.testing.assert_allclose(found, get_weights(alone.model_), rtol=0, atol=SAME_PARAMETERS)
+        weights = get_weights(model.model_)
+        assert (weights == get_weights(models[0].model_)).all()
+        np.testing.assert_allclose(weights, get_weights(alone.model_), rtol=0, atol=SAME_PARAMETERS)
 
 
 LINEAR = {
@@ -112,7 +112,7 @@ def test_linear_weights_of_every_setting(crf):
     check_same_weights(crf, DATA, 2)
 
 
-def test_one_worker_is_one_alone():
+def test_one_worker_equals_plain_training():
     (model,), alone = fitted_together(1, linear(), DATA), fitted(linear(), DATA)
     assert (get_weights(model.model_) == get_weights(alone.model_)).all()
 
@@ -121,7 +121,7 @@ def test_every_worker_draws_samples_of_its_own():
     crf = LinearCRF(objective="kl", task_loss="zero_one", max_iter=5, n_jobs=1)
     check_same(crf, DATA, 2, 10 * CLOSE_OBJECTIVE)
     data = read_input(Passed(X))
-    codes = encode([label for own in Y for label in own], CLASSES, data, "y")
+    codes = encode([label for labels in Y for label in labels], CLASSES, data, "y")
     truth = Truth(data.batch, Chain(1), codes, None, CLASSES)
     seeds = together(3, lambda _: ObjectiveSettings.of(vars(crf)).bind(truth).seed)
     assert seeds[0] == ObjectiveSettings.of(vars(crf)).bind(truth).seed
@@ -167,10 +167,10 @@ def test_boosting(data, edges):
     alone, models = check_same(boosted(edges=edges), data, 3, SAME_OBJECTIVE)
     structure = {name: data[name] for name in ("X", "parents", "edge_types") if name in data}
     for model in models:
-        for found, expected in zip(
+        for predicted, expected in zip(
             model.predict(**structure), alone.predict(**structure), strict=True
         ):
-            assert found.tolist() == expected.tolist()
+            assert predicted.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_models_are_trained_further_together():
         assert model.n_rounds_ == 6
 
 
-def test_labels_that_objectives_need_are_missed_by_all():
+def test_objectives_reject_missing_labels_on_all_workers():
     crf = LinearCRF(objective="kl")
     y = [*Y[:20], [Y[20][0], None, *Y[20][2:]], *Y[21:]]
     with pytest.raises(ValueError, match='instance 20, position 1: objective "kl" needs every'):

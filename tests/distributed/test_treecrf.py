@@ -18,19 +18,19 @@ SAME_OBJECTIVE = 1e-6
 ONE = {"n_jobs": 1, "random_state": 0}
 
 X, Y = make_task(n_instances=120, n_labels=2)  # some 480 rows: columns have more values than bins
-X = [np.column_stack([own, np.floor(own[:, :1] * 3)]) for own in X]
-SPARSE = [sparse.csr_matrix(np.where(np.abs(own) > 0.5, own, 0)) for own in X]
+X = [np.column_stack([x, np.floor(x[:, :1] * 3)]) for x in X]
+SPARSE = [sparse.csr_matrix(np.where(np.abs(x) > 0.5, x, 0)) for x in X]
 FRAMES = [
     pd.DataFrame(
         {
-            "number": own[:, 0],
+            "number": x[:, 0],
             # The last two occur nowhere, some others not with every worker.
-            "kind": pd.Categorical(np.clip(own[:, 4] + 5, 0, 12).astype(int), range(15)),
+            "kind": pd.Categorical(np.clip(x[:, 4] + 5, 0, 12).astype(int), range(15)),
         }
     )
-    for own in X
+    for x in X
 ]
-PARENTS = [np.array([(t - 1) // 2 if t else -1 for t in range(len(own))]) for own in X]
+PARENTS = [np.array([(t - 1) // 2 if t else -1 for t in range(len(x))]) for x in X]
 KINDS = {"dense": X, "sparse": SPARSE, "frames": FRAMES}
 SETTINGS = {
     "plain": {},
@@ -47,72 +47,72 @@ SETTINGS = {
 
 def trees(crf, n_rounds=1):
     """The arrays of the first trees."""
-    found = crf.model_.node.trees.between(0, n_rounds * 2)
-    return {name: getattr(found, name) for name in NAMES}
+    grown = crf.model_.node.trees.between(0, n_rounds * 2)
+    return {name: getattr(grown, name) for name in NAMES}
 
 
 def fitted_together(n_workers, settings, X, y=Y, **more):
     """The estimator that each of the workers has in the end."""
 
     def work(workers):
-        own = np.array_split(np.arange(len(X)), workers.size)[workers.rank]
-        lists = [[values[k] for k in own] for values in (X, y, *more.values())]
-        given = dict(zip(("X", "y", *more), lists, strict=True))
-        return TreeCRF(6, **ONE | settings).fit(**given)
+        part = np.array_split(np.arange(len(X)), workers.size)[workers.rank]
+        lists = [[values[k] for k in part] for values in (X, y, *more.values())]
+        part_arguments = dict(zip(("X", "y", *more), lists, strict=True))
+        return TreeCRF(6, **ONE | settings).fit(**part_arguments)
 
     return together(n_workers, work)
 
 
-def assert_same(found, alone, X, **more):
+def assert_same(crf, alone, X, **more):
     """The first round is to the bit: there gradients are halves."""
     for name, array in trees(alone).items():
-        np.testing.assert_array_equal(trees(found)[name], array, err_msg=name)
+        np.testing.assert_array_equal(trees(crf)[name], array, err_msg=name)
     np.testing.assert_allclose(
-        found.history_["objective"], alone.history_["objective"], rtol=SAME_OBJECTIVE
+        crf.history_["objective"], alone.history_["objective"], rtol=SAME_OBJECTIVE
     )
-    for own, expected in zip(found.predict(X, **more), alone.predict(X, **more), strict=True):
-        assert own.tolist() == expected.tolist()
+    for labels, expected in zip(crf.predict(X, **more), alone.predict(X, **more), strict=True):
+        assert labels.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize(
     ("kind", "n_workers"), [("dense", 1), ("dense", 2), ("sparse", 2), ("frames", 3)]
 )
-def test_training_together_is_training_alone(kind, n_workers):
+def test_training_together_equals_training_alone(kind, n_workers):
     data, settings = KINDS[kind], {"window": 3}
     alone = TreeCRF(6, **ONE | settings).fit(data, Y)
-    for found in fitted_together(n_workers, settings, data):
-        assert_same(found, alone, data)
+    for crf in fitted_together(n_workers, settings, data):
+        assert_same(crf, alone, data)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_models_are_those_of_one_alone_whatever_the_settings(name):
+def test_training_together_equals_training_alone_for_all_settings(name):
     alone = TreeCRF(6, **ONE | SETTINGS[name]).fit(X, Y)
     models = fitted_together(3, SETTINGS[name], X)
-    for found in models:
-        assert_same(found, alone, X)
+    for crf in models:
+        assert_same(crf, alone, X)
         for name, array in trees(models[0], 6).items():
-            np.testing.assert_array_equal(trees(found, 6)[name], array, err_msg=name)
+            np.testing.assert_array_equal(trees(crf, 6)[name], array, err_msg=name)
 
 
 def test_forests_and_weights():
     weights = np.arange(len(X)) % 3 / 2
-    given = {"parents": PARENTS, "sample_weight": weights}
-    alone = TreeCRF(6, **ONE).fit(X, Y, **given)
-    for found in fitted_together(2, {}, X, **given):
-        assert_same(found, alone, X, parents=PARENTS)
+    structure = {"parents": PARENTS, "sample_weight": weights}
+    alone = TreeCRF(6, **ONE).fit(X, Y, **structure)
+    for crf in fitted_together(2, {}, X, **structure):
+        assert_same(crf, alone, X, parents=PARENTS)
 
 
-def test_fit_keeps_its_objective_where_one_worker_knows_no_two_neighbours():
-    y = [[None if t % 2 else label for t, label in enumerate(own)] for own in Y]
+def test_fit_keeps_objective_if_one_worker_has_no_known_pairs():
+    y = [[None if t % 2 else label for t, label in enumerate(labels)] for labels in Y]
     y[-40:] = Y[-40:]
     long = [k for k in range(len(X)) if len(X[k]) > 1]
     data, y = [X[k] for k in long], [y[k] for k in long]
     alone = TreeCRF(6, **ONE).fit(data, y)
-    for found in fitted_together(3, {}, data, y):
-        assert_same(found, alone, data)
+    for crf in fitted_together(3, {}, data, y):
+        assert_same(crf, alone, data)
 
 
-def test_what_is_told_in_a_round():
+def test_messages_per_round_are_small():
     n_leaves, n_labels, n_columns = 8, 2, X[0].shape[1]
 
     def n_bytes(workers, n_rounds):
@@ -145,7 +145,7 @@ class Leaving:
 
 
 @pytest.mark.parametrize(("n_sums", "place"), [(2, "bind"), (40, "propose")])
-def test_that_a_worker_leaves_is_told_of_from_within_the_core(n_sums, place):
+def test_core_reports_a_lost_worker(n_sums, place):
     lost = []
 
     def work(workers):

@@ -13,14 +13,14 @@ SAME = 1e-5
 """Sums are taken in another order, of scores in single precision."""
 
 X, Y = make_task(n_instances=24)
-X = [own.round() for own in X]
+X = [x.round() for x in X]
 X_DEV, Y_DEV = make_task(seed=1, n_instances=14)
 WATCHED = {"X": X, "y": Y, "eval_set": (X_DEV, Y_DEV)}
 
 
-def longest_right(true, found):
+def longest_right(true, predicted):
     """A metric of whole instances, in their order."""
-    right = [float((one == other).all()) for one, other in zip(true, found, strict=True)]
+    right = [float((one == other).all()) for one, other in zip(true, predicted, strict=True)]
     return float(np.dot(right, np.arange(1, len(right) + 1)))
 
 
@@ -37,42 +37,46 @@ TREES, LINEAR = GBCRF(4, max_depth=2, n_jobs=1), LinearCRF(max_iter=4, n_jobs=1)
         (LINEAR, "loss"),
     ],
 )
-def test_metrics_are_those_of_all_parts(crf, metric):
+def test_metrics_cover_all_parts(crf, metric):
     crf = clone(crf).set_params(eval_metric=metric)
     spans = {"L0": "O", "L1": "B-X", "L2": "I-X"}
-    y, y_dev = ([[spans[label] for label in own] for own in labels] for labels in (Y, Y_DEV))
+    y, y_dev = ([[spans[label] for label in tags] for tags in labels] for labels in (Y, Y_DEV))
     data = {"X": X, "y": y, "eval_set": (X_DEV, y_dev)}
     alone, models = fitted(crf, data), fitted_together(3, crf, data)
     for model in models:
-        found, expected = model.history_["eval_metric"], alone.history_["eval_metric"]
-        assert found == models[0].history_["eval_metric"]
+        values, expected = model.history_["eval_metric"], alone.history_["eval_metric"]
+        assert values == models[0].history_["eval_metric"]
         if metric == "loss":
-            np.testing.assert_allclose(found, expected, rtol=SAME)
+            np.testing.assert_allclose(values, expected, rtol=SAME)
         else:
-            assert found == expected
+            assert values == expected
 
 
 @pytest.mark.parametrize("nothing", [None, ([], [])], ids=["None", "empty"])
 def test_one_worker_may_have_the_whole_eval_set(nothing):
     crf = GBCRF(30, max_depth=2, early_stopping_rounds=2, eval_metric="token_accuracy", n_jobs=1)
-    data = {"X": X, "y": Y, "parents": [np.arange(len(own)) - 1 for own in X]}
-    watched = {"X": X_DEV, "y": Y_DEV, "parents": [np.arange(len(own)) - 1 for own in X_DEV]}
+    data = {"X": X, "y": Y, "parents": [np.arange(len(x)) - 1 for x in X]}
+    watched = {
+        "X": X_DEV,
+        "y": Y_DEV,
+        "parents": [np.arange(len(instance)) - 1 for instance in X_DEV],
+    }
     alone = fitted(crf, data, eval_set=watched)
     assert alone.best_iteration_ < 25  # it stops early
 
     def work(workers):
-        own = watched if workers.rank == 1 else nothing
-        return clone(crf).fit(**part_of(workers, data), eval_set=own)
+        eval_set = watched if workers.rank == 1 else nothing
+        return clone(crf).fit(**part_of(workers, data), eval_set=eval_set)
 
     for model in together(2, work):
         assert model.best_iteration_ == alone.best_iteration_
         assert model.history_["eval_metric"] == alone.history_["eval_metric"]
 
 
-def test_an_eval_set_is_judged_over_all_its_parts():
+def test_eval_set_is_judged_over_all_parts():
     crf = LinearCRF(max_iter=1, n_jobs=1)
-    unknown = [[None] * len(own) for own in Y_DEV]
-    strange = [*unknown[:7], *[["new"] * len(own) for own in Y_DEV[7:]]]
+    unknown = [[None] * len(tags) for tags in Y_DEV]
+    strange = [*unknown[:7], *[["new"] * len(tags) for tags in Y_DEV[7:]]]
     for labels, message in [
         (unknown, "eval_set has no position whose label is known"),
         (strange, "eval_set has no label that the model knows, but 'new' for one"),
@@ -82,14 +86,14 @@ def test_an_eval_set_is_judged_over_all_its_parts():
             fitted_together(2, crf, {"X": X, "y": Y, "eval_set": (X_DEV, labels)})
     partly = [*strange[:13], Y_DEV[13]]
     n_new = sum(map(len, Y_DEV[7:13]))
-    with pytest.warns(UserWarning, match=rf"not trained on, so often: 'new' \({n_new}\)") as told:
+    with pytest.warns(UserWarning, match=rf"not trained on, so often: 'new' \({n_new}\)") as warned:
         fitted_together(3, crf, {"X": X, "y": Y, "eval_set": (X_DEV, partly)})
-    assert sum("not trained on" in str(each.message) for each in told) == 1
+    assert sum("not trained on" in str(each.message) for each in warned) == 1
 
 
-def test_an_error_of_a_metric_is_one_of_all():
+def test_metric_error_is_raised_by_all_workers():
     def work(workers):
-        crf = LinearCRF(eval_metric=lambda true, found: "good", max_iter=1, n_jobs=1)
+        crf = LinearCRF(eval_metric=lambda true, predicted: "good", max_iter=1, n_jobs=1)
         with pytest.raises(ValueError, match="eval_metric gave 'good'"):
             crf.fit(**part_of(workers, WATCHED))
 
@@ -99,7 +103,7 @@ def test_an_error_of_a_metric_is_one_of_all():
 @pytest.mark.parametrize(
     "crf", [GBCRF(6, max_depth=2, n_jobs=1), LinearCRF(n_jobs=1)], ids=["trees", "linear"]
 )
-def test_callbacks_are_called_by_the_first_and_stop_all(crf, tmp_path):
+def test_callbacks_run_on_first_worker_and_stop_all(crf, tmp_path):
     seen = []
 
     def stop(progress):
@@ -113,8 +117,8 @@ def test_callbacks_are_called_by_the_first_and_stop_all(crf, tmp_path):
     assert len(load(tmp_path / "model.crfx").history_["objective"]) == 2
 
 
-def test_the_first_shows_progress_and_warns(capsys):
-    with pytest.warns(match="L-BFGS stopped at max_iter=2") as told:
+def test_first_worker_shows_progress_and_warns(capsys):
+    with pytest.warns(match="L-BFGS stopped at max_iter=2") as warned:
         fitted_together(2, LinearCRF(max_iter=2, verbose=1, n_jobs=1), {"X": X, "y": Y})
-    assert len(told) == 1
+    assert len(warned) == 1
     assert capsys.readouterr().err.count("2/2: objective") == 1

@@ -1,4 +1,4 @@
-"""What pages hold is a package of its own, which the report reads as well."""
+"""The content of pages is a separate package, which the report reads as well."""
 
 import sys
 from pathlib import Path

@@ -84,7 +84,7 @@ def needed(blocks: list[Block]) -> list[str]:
 
 
 def described() -> dict[str, Any]:
-    """What has a docstring or an example."""
+    """Return what has a docstring or an example."""
     names = dict(public_names())
     return {
         "public": len(names),
@@ -94,17 +94,17 @@ def described() -> dict[str, Any]:
     }
 
 
-def page(found: dict[str, Any]) -> str:
+def page(results: dict[str, Any]) -> str:
     """The results as Markdown."""
-    rows = found["pages"]
+    rows = results["pages"]
     kinds = sorted({kind for row in rows for kind in row["blocks"]})
     total = sum(sum(row["blocks"].values()) for row in rows)
     done = sum(sum(row["blocks"].values()) for row in rows if row["ran"])
     shown = [
         ("code blocks in README.md and docs/ executed", done, total),
-        ("public names with a docstring", found["documented"], found["public"]),
-        ("estimators with an executed example", *_with(found["estimators"])),
-        ("commands with an executed example", *_with(found["commands"])),
+        ("public names with a docstring", results["documented"], results["public"]),
+        ("estimators with an executed example", *_with(results["estimators"])),
+        ("commands with an executed example", *_with(results["commands"])),
     ]
     lines = [
         "# What the documentation shows is run",
@@ -113,17 +113,17 @@ def page(found: dict[str, Any]) -> str:
         "[results/documentation.json](results/documentation.json); the tests in "
         "`tests/documentation` run the same.",
         "",
-        f"*`{found['command']}`; Python {found['python']}; "
-        f"{', '.join(f'{name} {own}' for name, own in found['versions'].items())}; "
-        f"{found['took']} s.*",
+        f"*`{results['command']}`; Python {results['python']}; "
+        f"{', '.join(f'{name} {number}' for name, number in results['versions'].items())}; "
+        f"{results['took']} s.*",
         "",
         "| what | of | share |",
         "|---|---|---|",
         *(f"| {what} | {part} of {whole} | {part / whole:.0%} |" for what, part, whole in shown),
         "",
         "Explanations add up: base + contributions differ from the score of a label by "
-        f"{found['explanations']['worst']:.1e} at most (1e-4 asked for), over models of "
-        f"{found['explanations']['kinds']} kinds on sequences they were not fitted on.",
+        f"{results['explanations']['worst']:.1e} at most (1e-4 asked for), over models of "
+        f"{results['explanations']['kinds']} kinds on sequences they were not fitted on.",
         "",
         "Python blocks of a page run one after the other in one namespace and print what the page "
         "says they print. Lines of the shell run in the same folder; `make` words and `pip` extras "
@@ -137,8 +137,8 @@ def page(found: dict[str, Any]) -> str:
         "",
         "| estimator or command | examples |",
         "|---|---|",
-        *(f"| `{name}` | {count} |" for name, count in found["estimators"].items()),
-        *(f"| `crfx {name}` | {count} |" for name, count in found["commands"].items()),
+        *(f"| `{name}` | {count} |" for name, count in results["estimators"].items()),
+        *(f"| `crfx {name}` | {count} |" for name, count in results["commands"].items()),
     ]
     return "\n".join(lines) + "\n"
 
@@ -149,8 +149,8 @@ def _with(examples: dict[str, int]) -> tuple[int, int]:
 
 def _row(row: dict[str, Any], kinds: list[str]) -> str:
     counts = " | ".join(str(row["blocks"].get(kind, "")) for kind in kinds)
-    told = "executed" if row["ran"] else f"**not executed**: {row['why']}"
-    return f"| [{row['page']}](../{row['page']}) | {counts} | {told} |"
+    status = "executed" if row["ran"] else f"**not executed**: {row['why']}"
+    return f"| [{row['page']}](../{row['page']}) | {counts} | {status} |"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What README.md and the pages of docs/ show is true: every block runs."""
+"""Every block of README.md and of the pages of docs/ runs and prints what the page shows."""
 
 import pytest
 from documented import ROOT

@@ -1,4 +1,4 @@
-"""What is written in two places agrees: versions, and what the reference shows."""
+"""Statements that are repeated agree: versions, and what the reference shows."""
 
 import importlib
 import re
@@ -26,10 +26,10 @@ def benchmarks(text):
 
 def test_contributing_lists_the_benchmarks():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nbench:")[2]
-    told = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("\n## Benchmarks")[2]
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("\n## Benchmarks")[2]
     run = benchmarks(makefile.partition("\n\n")[0])
     assert run
-    assert benchmarks(told.partition("\n## ")[0]) == run
+    assert benchmarks(text.partition("\n## ")[0]) == run
 
 
 def missing(module, reference=REFERENCE):

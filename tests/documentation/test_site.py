@@ -29,14 +29,14 @@ def test_equations_become_mathml():
     text = (
         r'a <span class="arithmatex">\(\log Z\)</span> b <div class="arithmatex">\[x &lt; 1\]</div>'
     )
-    found = mathematics.on_page_content(text, Page)
-    assert found.count("<math") == 2
-    assert "<mi>log</mi><mi>Z</mi>" in found
-    assert 'display="block"' in found
-    assert "arithmatex" not in found
+    result = mathematics.on_page_content(text, Page)
+    assert result.count("<math") == 2
+    assert "<mi>log</mi><mi>Z</mi>" in result
+    assert 'display="block"' in result
+    assert "arithmatex" not in result
 
 
-def test_words_that_the_converter_lacks_are_put_in_others():
+def test_equations_replace_unsupported_commands():
     assert "<mtable" in mathematics.mathml(r"\begin{aligned} a &= b \end{aligned}", display=True)
     assert "&#x003B3;" in mathematics.mathml(r"\gamma", display=False)
     assert ">arg<" in mathematics.mathml(r"\arg\max_y f", display=False)
@@ -79,7 +79,7 @@ def test_examples_of_docstrings_become_code():
     )
 
 
-def test_arguments_that_are_told_together_are_told_one_by_one():
+def test_joint_argument_entries_are_split():
     text = (
         "Sum.\n\nParameters\n----------\nnode : array\n    Scores.\n"
         "start, end : array\n    Added.\n    At the ends.\norder, other\n    More.\n\n"
@@ -92,7 +92,7 @@ def test_arguments_that_are_told_together_are_told_one_by_one():
     )
 
 
-def test_a_page_that_fetches_is_refused_and_links_and_own_scripts_are_free():
+def test_site_check_rejects_fetching_pages_only():
     for text in (
         '<script src="https://cdn.example/x.js">',
         "<img alt=x src=//example.org/x.png>",

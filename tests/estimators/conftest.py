@@ -1,4 +1,4 @@
-"""What tests of several estimators share."""
+"""Fixtures of the tests of several estimators."""
 
 import io
 import json
@@ -88,13 +88,13 @@ def _bio_task(seed=0, lengths=(1, 2, 3, 4, 5, 2, 3, 4, 5, 4), types=("X", "Y")):
     labels = ["O", *(f"{tag}-{kind}" for kind in types for tag in "BI")]
     X, y = [], []
     for length in lengths:
-        own = []
+        tags = []
         for _ in range(length):
-            inside = [f"I{own[-1][1:]}"] if own and own[-1] != "O" else []
-            own.append(str(random.choice(["O", *(f"B-{kind}" for kind in types), *inside * 2])))
-        codes = np.array([labels.index(label) for label in own])
+            inside = [f"I{tags[-1][1:]}"] if tags and tags[-1] != "O" else []
+            tags.append(str(random.choice(["O", *(f"B-{kind}" for kind in types), *inside * 2])))
+        codes = np.array([labels.index(label) for label in tags])
         X.append((codes[:, None] + random.normal(size=(length, 2))).astype(np.float32))
-        y.append(own)
+        y.append(tags)
     return X, y
 
 
@@ -112,7 +112,7 @@ def _listed(crf, X, forbids, *, parents=None, edge_types=None, allowed=None):
     free = replace(crf.model_, mask=None)
     problem = free.problem(data.batch)
     scores = problem.scores
-    found = enumerate_instances(
+    labellings = enumerate_instances(
         scores.node,
         scores.edge,
         data.batch.offsets,
@@ -123,10 +123,10 @@ def _listed(crf, X, forbids, *, parents=None, edge_types=None, allowed=None):
         order=crf.order,
     )
     result = []
-    for instance, own in enumerate(found):
+    for instance, enumerated in enumerate(labellings):
         up = None if parents is None else list(parents[instance])
         bad = []
-        for codes in own.labels:
+        for codes in enumerated.labels:
             labels = crf.classes_[codes].tolist()
             sets = [None] * len(labels) if allowed is None else allowed[instance]
             outside = any(
@@ -134,7 +134,7 @@ def _listed(crf, X, forbids, *, parents=None, edge_types=None, allowed=None):
                 for entry, label in zip(sets, labels, strict=True)
             )
             bad.append(outside or forbids(labels, up))
-        result.append(replace(own, scores=np.where(bad, -np.inf, own.scores)))
+        result.append(replace(enumerated, scores=np.where(bad, -np.inf, enumerated.scores)))
     return result
 
 

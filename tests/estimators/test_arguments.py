@@ -23,7 +23,7 @@ from crfx.estimators.arguments import (
 from crfx.trainers.induction import FeatureInduction
 
 ESTIMATORS = [getattr(crfx, name) for name in crfx.__all__ if name.endswith("CRF")]
-each_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda own: own.__name__)
+each_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda kind: kind.__name__)
 
 
 def plain(kind):
@@ -50,12 +50,12 @@ def documented(estimator):
     }
 
 
-def test_every_class_has_a_table():
+def test_argument_table_exists_for_every_class():
     assert sorted(TABLES) == sorted(estimator.__name__ for estimator in ESTIMATORS)
 
 
 @each_estimator
-def test_a_table_agrees_with_signature_docstring_and_defaults(estimator):
+def test_argument_table_agrees_with_signature_and_docstring(estimator):
     table = TABLES[estimator.__name__]
     assert sorted(table.kinds) == sorted(inspect.signature(estimator).parameters)
     assert sorted(table.kinds) == sorted(documented(estimator))
@@ -63,7 +63,7 @@ def test_a_table_agrees_with_signature_docstring_and_defaults(estimator):
 
 
 @each_estimator
-def test_choices_are_those_of_the_annotation_and_of_the_docstring(estimator):
+def test_argument_choices_agree_with_annotation_and_docstring(estimator):
     hints, texts = get_type_hints(estimator.__init__), documented(estimator)
     for name, of_table in TABLES[estimator.__name__].kinds.items():
         kind, annotated = plain(of_table), literals(hints[name])
@@ -76,7 +76,7 @@ def test_choices_are_those_of_the_annotation_and_of_the_docstring(estimator):
 
 
 @each_estimator
-def test_usual_values_are_valid(estimator):
+def test_argument_table_accepts_defaults(estimator):
     table = TABLES[estimator.__name__]
     kinds, chooses = table.kinds, "scorer" if "scorer" in table.kinds else "trainer"
     for name, kind in kinds.items():
@@ -107,7 +107,7 @@ def test_tables_are_read_without_numpy():
     assert ended.stdout == "False\n"
 
 
-def test_messages_name_the_argument_and_what_it_must_be(not_refused):
+def test_argument_errors_name_argument_and_valid_values(not_refused):
     cases = [
         ({"max_depth": True}, "max_depth is True: it must be a whole number of 0 or more"),
         ({"order": 33}, "order is 33: it must be at most 32"),
@@ -120,4 +120,4 @@ def test_messages_name_the_argument_and_what_it_must_be(not_refused):
     def check(arguments):
         check_arguments(crfx.GBCRF(**arguments))
 
-    assert not_refused(check, {str(own): (own, message) for own, message in cases}) == {}
+    assert not_refused(check, {str(case): (case, message) for case, message in cases}) == {}

@@ -45,7 +45,7 @@ def share(crf, X, label):
 
 
 @pytest.mark.parametrize("name", list(ESTIMATORS)[::3])
-def test_heavy_label_is_predicted_more_often(name, tmp_path):
+def test_class_weight_favours_heavy_label(name, tmp_path):
     plain, heavy = clone(ESTIMATORS[name]), clone(ESTIMATORS[name])
     heavy.set_params(class_weight={"L1": 30.0})
     assert clone(heavy).get_params()["class_weight"] == {"L1": 30.0}
@@ -56,16 +56,16 @@ def test_heavy_label_is_predicted_more_often(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_equal_weights_are_sample_weights(name):
-    """In a sum; steps of perceptrons and trees do not depend on how weights are given."""
+def test_equal_class_weights_equal_sample_weights(name):
+    """Sums are equal; steps of perceptrons and trees do not depend on the kind of weight."""
     crf, weights = ESTIMATORS[name], dict.fromkeys(["L0", "L1", "L2"], 2.0)
-    found = clone(crf).set_params(class_weight=weights).fit(X, Y)
+    weighted = clone(crf).set_params(class_weight=weights).fit(X, Y)
     expected = clone(crf).fit(X, Y, sample_weight=np.full(len(X), 2.0))
-    objectives = [own.history_["objective"][:3] for own in (found, expected)]
+    objectives = [each.history_["objective"][:3] for each in (weighted, expected)]
     np.testing.assert_allclose(*objectives, rtol=1e-4)
 
 
-def test_without_edges_it_is_logistic_regression_with_that_class_weight():
+def test_class_weight_without_edges_equals_logistic_regression():
     crf = LinearCRF(edges=None, l2=0.5, class_weight=HEAVY, tol=1e-9, features="all")
     crf.fit(X, Y)
     peer = LogisticRegression(C=1.0, class_weight=HEAVY, fit_intercept=False, tol=1e-8)
@@ -75,7 +75,7 @@ def test_without_edges_it_is_logistic_regression_with_that_class_weight():
     assert np.abs(crf.coef_ - plain.coef_).max() > 0.1
 
 
-def test_balanced_is_that_of_scikit_learn_and_counts_weights_of_instances():
+def test_balanced_class_weight_agrees_with_scikit_learn():
     labels, counts = np.unique(np.concatenate(Y), return_counts=True)
     weights = dict(zip(labels, counts.sum() / (len(labels) * counts), strict=True))
     named = LinearCRF(class_weight=weights).fit(X, Y)
@@ -86,23 +86,23 @@ def test_balanced_is_that_of_scikit_learn_and_counts_weights_of_instances():
         X, Y, sample_weight=np.where(np.arange(len(X)) < 5, 2, 1)
     )
     np.testing.assert_allclose(heavy.coef_, twice.coef_, rtol=0, atol=2e-2)
-    partly = [[None if k == 0 else label for k, label in enumerate(own)] for own in Y]
+    partly = [[None if k == 0 else label for k, label in enumerate(tags)] for tags in Y]
     LinearCRF(class_weight="balanced").fit(X, partly)
 
 
-def test_labels_that_are_numbers_are_saved_as_such(tmp_path):
-    y = [[int(label[1]) for label in own] for own in Y]
+def test_class_weight_saves_numeric_labels(tmp_path):
+    y = [[int(label[1]) for label in labels] for labels in Y]
     LinearCRF(class_weight={np.int64(1): 2, 0: 0.5}, max_iter=3).fit(X, y).save(tmp_path / "m")
     assert load(tmp_path / "m").class_weight == {1: 2.0, 0: 0.5}
 
 
-def test_warm_start_with_other_weights_counts_anew():
+def test_warm_start_recomputes_class_weight():
     old = HiddenUnitCRF(sweeps=3, **HIDDEN).fit(X, Y)
     more = HiddenUnitCRF(sweeps=3, class_weight=HEAVY, **HIDDEN).fit(X, Y, init_model=old)
     assert len(more.history_["objective"]) == 3  # another goal: counted anew
 
 
-def test_loss_of_an_eval_set_has_the_weights():
+def test_eval_set_loss_uses_class_weight():
     crf = GBCRF(3, class_weight=HEAVY, **SEED).fit(X, Y, eval_set=(X, Y))
     total = np.array(crf.history_["eval_metric"]) * sum(map(len, Y))
     penalty = np.array(crf.history_["objective"]) - total
@@ -110,10 +110,10 @@ def test_loss_of_an_eval_set_has_the_weights():
     assert (penalty < 0.1 * total).all()
 
 
-def test_labels_of_instances_without_weight_do_not_count():
-    """What is left has weights of 0 only, or no label that is known."""
-    y = [["L0"] * len(own) for own in Y[:-1]] + [["L1"] * len(Y[-1])]
-    unknown = [[None] * len(own) for own in Y[:-1]] + y[-1:]
+def test_class_weight_ignores_labels_of_zero_weight_instances():
+    """Only instances of weight 0 have the label, or no label is known."""
+    y = [["L0"] * len(labels) for labels in Y[:-1]] + [["L1"] * len(Y[-1])]
+    unknown = [[None] * len(labels) for labels in Y[:-1]] + y[-1:]
     weights = np.append(np.ones(len(X) - 1), 0)
     for class_weight, labels, message in (
         ({"L0": 0}, y, "class_weight is 0 for every label of y that counts"),
@@ -143,7 +143,7 @@ class OwnObjective:
         ({"objective": OwnObjective()}, "class_weight is given, but objective 'own'"),
     ],
 )
-def test_objectives_that_cannot_weigh_labels_raise(settings, message):
+def test_class_weight_rejects_unsupported_objectives(settings, message):
     for make in (GBCRF, HiddenUnitCRF):
         with pytest.raises(ValueError, match=message):
             make(class_weight="balanced", **settings).fit(X, Y)

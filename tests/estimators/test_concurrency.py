@@ -31,15 +31,15 @@ def sequences(seed=0):
 
 
 def spans(y):
-    """The same labels as spans in BIO, which begin where there is none to go on with."""
-    found = []
-    for own in y:
+    """Return the labels as BIO tags; a span begins where none can be continued."""
+    result = []
+    for labels in y:
         tags = ["O", "B-X", "I-X"]
-        found.append([tags[label] for label in own])
-        for place, tag in enumerate(found[-1]):
-            if tag == "I-X" and (place == 0 or found[-1][place - 1] == "O"):
-                found[-1][place] = "B-X"
-    return found
+        result.append([tags[label] for label in labels])
+        for place, tag in enumerate(result[-1]):
+            if tag == "I-X" and (place == 0 or result[-1][place - 1] == "O"):
+                result[-1][place] = "B-X"
+    return result
 
 
 def words(X):
@@ -104,37 +104,37 @@ def folder(tmp_path_factory):
 
 
 def answers(crf, X, y):
-    """All that an estimator tells of one instance, as bytes."""
-    found = [crf.predict([X])[0], crf.predict_marginals([X])[0]]
+    """Return every prediction for one instance as bytes."""
+    results = [crf.predict([X])[0], crf.predict_marginals([X])[0]]
     if hasattr(crf, "n_rounds_"):
-        found += [crf.predict([X], n_rounds=2)[0], crf.predict_marginals([X], n_rounds=1)[0]]
+        results += [crf.predict([X], n_rounds=2)[0], crf.predict_marginals([X], n_rounds=1)[0]]
     if getattr(crf, "votes_", None) is None:
-        found += [crf.sample([X], 3, random_state=1)[0], crf.log_likelihood([X], [y])]
+        results += [crf.sample([X], 3, random_state=1)[0], crf.log_likelihood([X], [y])]
         for labels, p in crf.predict_kbest([X], 3)[0]:
-            found += [labels, np.float64(p)]
+            results += [labels, np.float64(p)]
         if crf.model_.has_edges:
-            found.append(crf.predict_edge_marginals([X])[0])
-        found += sure_answers(crf, X)
+            results.append(crf.predict_edge_marginals([X])[0])
+        results += sure_answers(crf, X)
     if isinstance(crf, GBCRF) and not isinstance(X, list):
-        found.append(crf.predict_contributions([X])[0])
-    return b"".join(np.asarray(part).tobytes() for part in found)
+        results.append(crf.predict_contributions([X])[0])
+    return b"".join(np.asarray(part).tobytes() for part in results)
 
 
 def sure_answers(crf, X):
-    """How sure it is, where it is not sure enough, and what it says if not all labels may be."""
+    """Return confidences, labels that are sure enough, and predictions under allowed labels."""
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     allowed = [[None if row % 3 else crf.classes_[[0, -1]].tolist() for row in range(n_rows)]]
-    found = []
+    results = []
     for more in ({}, {"allowed": allowed}):
-        found += crf.predict_confidence([X], **more)[0]
+        results += crf.predict_confidence([X], **more)[0]
         doubtful = crf.predict([X], min_probability=0.5, **more)[0]
-        found.append(np.array([str(label) for label in doubtful]))  # objects: bytes tell places
-        found += [crf.predict([X], **more)[0], crf.predict_marginals([X], **more)[0]]
-        found.append(crf.sample([X], 2, random_state=1, **more)[0])
+        results.append(np.array([str(label) for label in doubtful]))  # objects: bytes tell places
+        results += [crf.predict([X], **more)[0], crf.predict_marginals([X], **more)[0]]
+        results.append(crf.sample([X], 2, random_state=1, **more)[0])
         if crf.constraints is not None:
             for least in (None, 0.1):
-                found.append(str(crf.predict_spans([X], min_probability=least, **more)[0]))
-    return found
+                results.append(str(crf.predict_spans([X], min_probability=least, **more)[0]))
+    return results
 
 
 def at_once(work, n_tasks):
@@ -157,8 +157,8 @@ def test_predict_gives_the_same_bits_in_many_threads(kind, n_jobs, folder):
     alone = load(model_file(kind, folder)).set_params(n_jobs=1)
     expected = [answers(alone, *pair) for pair in zip(X, y, strict=True)]
     crf = load(model_file(kind, folder)).set_params(n_jobs=n_jobs)
-    for number, found in at_once(lambda k: answers(crf, X[k], y[k]), len(X)):
-        assert found == expected[number]
+    for number, result in at_once(lambda k: answers(crf, X[k], y[k]), len(X)):
+        assert result == expected[number]
     assert len(set(expected)) == len(expected)
 
 
@@ -169,13 +169,13 @@ def test_predict_in_many_threads_right_after_fit(kind):
     X, y = sequences()
     for _ in range(3):
         crf = make().fit(convert(X), y)
-        found = at_once(lambda k, crf=crf: crf.predict_marginals([X[k]])[0].tobytes(), 4)
-        for number, bits in found:
+        results = at_once(lambda k, crf=crf: crf.predict_marginals([X[k]])[0].tobytes(), 4)
+        for number, bits in results:
             assert bits == crf.predict_marginals([X[number]])[0].tobytes()
 
 
-def test_the_first_of_many_threads_joins_the_rounds(monkeypatch):
-    """By the first of many threads; a second one would join half of what the first has done."""
+def test_predict_joins_rounds_in_one_thread(monkeypatch):
+    """The first thread joins the rounds; a second one would see them half joined."""
     X, y = sequences()
     crf = GBCRF(n_estimators=4).fit(X, y)
     joined, calls = tree_format.join, []
@@ -199,8 +199,8 @@ def test_rankers_give_the_same_bits_in_many_threads(scorer, make_queries, tmp_pa
     parts = np.split(X, np.cumsum(group)[:-1])[:8]
     alone, crf = load(path), load(path)
     expected = [alone.predict(part).tobytes() for part in parts]
-    for number, found in at_once(lambda k: crf.predict(parts[k]).tobytes(), 8):
-        assert found == expected[number]
+    for number, scores in at_once(lambda k: crf.predict(parts[k]).tobytes(), 8):
+        assert scores == expected[number]
 
 
 def blas_threads():

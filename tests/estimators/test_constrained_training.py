@@ -43,15 +43,15 @@ def breaks_bio(labels, parents=None):
     )
 
 
-def test_objective_falls_and_is_that_of_allowed_labellings(kind, bio_task, listed):
+def test_objective_is_that_of_allowed_labellings(kind, bio_task, listed):
     X, y = bio_task(lengths=[3, 4, 5, 2, 1] * 6)
     crf = kind.set_params(constraints="bio").fit(X, y)
     objective = crf.history_["objective"]
     assert objective[-1] < objective[0]
     assert np.isfinite(objective).all()
     total = 0.0
-    for own, labels in zip(listed(crf, X, breaks_bio), y, strict=True):
-        total += own.log_z - own.score_of(np.searchsorted(crf.classes_, labels))
+    for enumerated, labels in zip(listed(crf, X, breaks_bio), y, strict=True):
+        total += enumerated.log_z - enumerated.score_of(np.searchsorted(crf.classes_, labels))
     assert -crf.log_likelihood(X, y).sum() == pytest.approx(total, rel=1e-5)
     if isinstance(crf, LinearCRF) and crf.trainer == "lbfgs":
         weights = [crf.model_.node.weights, crf.transitions_, *crf.model_.ends.tables.values()]
@@ -62,20 +62,20 @@ def test_objective_falls_and_is_that_of_allowed_labellings(kind, bio_task, liste
 
 
 @pytest.mark.parametrize("objective", ["likelihood", "loss_augmented", "loss_scaled", "kl"])
-def test_steps_of_boosting_are_not_short(objective, bio_task):
+def test_boosting_steps_are_long_under_constraints(objective, bio_task):
     """Mixing rates are loose under constraints: "auto" must not be as slow as they are."""
     X, y = bio_task(lengths=[12] * 10)
     X = [4 * x for x in X]
-    found = {}
-    for own, curvature in ((None, "auto"), ("bio", "auto"), ("bio", "mixing")):
+    objectives = {}
+    for constraints, curvature in ((None, "auto"), ("bio", "auto"), ("bio", "mixing")):
         if curvature == "mixing" and objective == "loss_scaled":
             continue
-        crf = GBCRF(10, constraints=own, curvature=curvature, objective=objective, **SMALL)
+        crf = GBCRF(10, constraints=constraints, curvature=curvature, objective=objective, **SMALL)
         values = crf.fit(X, y).history_["objective"]
         assert all(b <= a + 1e-4 for a, b in itertools.pairwise(values))
-        found[own, curvature] = values[-1]
-    assert found["bio", "auto"] <= found.get(("bio", "mixing"), np.inf)
-    assert found["bio", "auto"] < 1.5 * found[None, "auto"]
+        objectives[constraints, curvature] = values[-1]
+    assert objectives["bio", "auto"] <= objectives.get(("bio", "mixing"), np.inf)
+    assert objectives["bio", "auto"] < 1.5 * objectives[None, "auto"]
 
 
 def test_iob1_is_converted(bio_task, kind):
@@ -96,7 +96,7 @@ def test_iob1_is_converted(bio_task, kind):
     assert one.score(X, first) == two.score(X, y)
 
 
-def test_labels_that_only_iob2_has_exist():
+def test_constraints_add_labels_of_iob2():
     X = [np.zeros((2, 1), np.float32)] * 2
     crf = LinearCRF(constraints="bio").fit(X, [["I-X", "I-X"], ["O", "I-X"]])
     assert crf.classes_.tolist() == ["B-X", "I-X", "O"]
@@ -108,8 +108,8 @@ def test_pretraining_obeys_the_constraints(bio_task):
     X, y = bio_task()
     crf = HiddenUnitCRF(3, pretrain="discriminative", pretrain_sweeps=2, sweeps=0, **SMALL)
     weights = [
-        clone(crf).set_params(constraints=own).fit(X, y).model_.node.weights
-        for own in (None, "bio", "bio")
+        clone(crf).set_params(constraints=constraints).fit(X, y).model_.node.weights
+        for constraints in (None, "bio", "bio")
     ]
     assert not np.allclose(weights[0], weights[1])
     np.testing.assert_array_equal(weights[1], weights[2])
@@ -138,7 +138,7 @@ def test_files_keep_pairs(tmp_path):
     assert back.log_likelihood(X, y) == crf.log_likelihood(X, y)
 
 
-def test_broken_constraints_in_a_file(bio_task, tmp_path, changed):
+def test_load_rejects_broken_constraints(bio_task, tmp_path, changed):
     crf = LinearCRF(constraints="bio").fit(*bio_task())
     for change in (lambda array: array[:2], lambda array: array.astype(np.float32), lambda _: None):
         crf.save(tmp_path / "m.crfx")
@@ -153,7 +153,7 @@ def first_labels(crf, X):
     return np.array([p[0, code] for p in crf.predict_marginals(X)])
 
 
-def test_base_model_leaves_its_constraints_behind(bio_task):
+def test_constraints_of_base_model_are_dropped(bio_task):
     X, y = bio_task()
     strict = LinearCRF(constraints="bio").fit(X, y)
     assert not first_labels(strict, X).any()
@@ -176,14 +176,14 @@ def test_constraints_over_a_base_model(bio_task, edges, trainer):
     assert not first_labels(crf.partial_fit(X, y).partial_fit(X, y), X).any()
 
 
-def test_labels_by_position_in_training(kind, bio_task):
+def test_fit_obeys_allowed_labels_by_position(kind, bio_task):
     X, y = bio_task(lengths=[3, 4, 5, 4] * 3)
-    allowed = [[{label, "O"} for label in own] for own in y]
+    allowed = [[{label, "O"} for label in labels] for labels in y]
     crf = kind.fit(X, y, allowed=allowed, eval_set={"X": X, "y": y, "allowed": allowed})
     assert np.isfinite(crf.history_["objective"]).all()
     assert crf.history_["eval_metric"][-1] < np.log(2)  # two labels at most
     # Where labels are unknown, those that are left are summed over.
-    unknown = [[None, *own[1:]] for own in y]
+    unknown = [[None, *labels[1:]] for labels in y]
     more = clone(kind).fit(X, unknown, allowed=allowed)
     assert np.isfinite(more.history_["objective"]).all()
 
@@ -204,17 +204,17 @@ def test_labels_by_position_in_training(kind, bio_task):
         ),
     ],
 )
-def test_fit_rejects_labels_that_are_forbidden(more, message):
-    """In training, or in the eval_set; `tests/bad_inputs` has what is rejected in all kinds."""
+def test_fit_rejects_forbidden_labels(more, message):
+    """Training labels and the eval_set are checked; `tests/bad_inputs` has every estimator."""
     X = [np.zeros((2, 1), np.float32), np.zeros((1, 1), np.float32)]
     more = {"y": [["O", "B-X"], ["O"]], "constraints": "bio", **more}
     if "eval_set" in more:
         more["eval_set"] = {**more["eval_set"], "X": X}
     for crf in (LinearCRF(), GBCRF(1)):
-        given = dict(more)
-        crf.set_params(constraints=given.pop("constraints"))
+        arguments = dict(more)
+        crf.set_params(constraints=arguments.pop("constraints"))
         with pytest.raises(ValueError, match=message):
-            crf.fit(X, **given)
+            crf.fit(X, **arguments)
         assert not hasattr(crf, "model_")
 
 
@@ -235,7 +235,7 @@ METHODS = ["predict", "predict_marginals", "predict_confidence", "sample"]
 @pytest.mark.parametrize(
     "crf", [LinearCRF(order=2), GBCRF(2, edges="trees", **SMALL), LinearCRF(decode="marginal")]
 )
-def test_constraints_without_a_way_through(crf, monkeypatch):
+def test_fit_rejects_constraints_without_valid_labelling(crf, monkeypatch):
     """The instance is named by its own number, not by that within a part."""
     monkeypatch.setattr("crfx.prediction.predictor.MOST_SCORES", 1)
     X = [np.zeros((length, 1), np.float32) for length in (2, 1, 2, 3, 2)]
@@ -249,7 +249,7 @@ def test_constraints_without_a_way_through(crf, monkeypatch):
             getattr(crf, method)(X[:3], allowed=allowed)
 
 
-def test_no_pair_is_allowed():
+def test_fit_rejects_empty_allowed_pairs():
     X, y = [np.zeros((1, 1), np.float32)] * 2, [["a"], ["b"]]
     crf = LinearCRF(constraints=[]).fit(X, y)
     with pytest.raises(ValueError, match="instance 0, position 1: constraints leave no label here"):

@@ -60,10 +60,10 @@ def breaks_bio(labels, parents=None):
     )
 
 
-def assert_marginals(every, found):
+def assert_marginals(every, predicted):
     """Compare marginals with those of all labellings."""
-    for own, marginals in zip(every, found, strict=True):
-        expected = own.marginals(own.node_events).reshape(marginals.shape)
+    for enumerated, marginals in zip(every, predicted, strict=True):
+        expected = enumerated.marginals(enumerated.node_events).reshape(marginals.shape)
         np.testing.assert_allclose(marginals, expected, atol=FLOAT32)
 
 
@@ -72,30 +72,30 @@ def codes_of(crf, labels):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_predictions_are_those_of_enumeration(name, bio_task, listed):
+def test_constrained_predictions_agree_with_enumeration(name, bio_task, listed):
     X, y = bio_task()
     crf = fitted(name, X, y)
     every = listed(crf, X, breaks_bio)
     assert_marginals(every, crf.predict_marginals(X))
     best, whole, predicted = crf.predict_kbest(X, 4), crf.log_likelihood(X, y), crf.predict(X)
     is_joint = isinstance(crf, HiddenUnitCRF) and crf.trainer == "large_margin"
-    for k, own in enumerate(every):
+    for k, enumerated in enumerate(every):
         true = codes_of(crf, y[k])
-        assert whole[k] == pytest.approx(own.score_of(true) - own.log_z, abs=1e-4)
-        wanted = [np.exp(score - own.log_z) for _, score in own.k_best(4)]
+        assert whole[k] == pytest.approx(enumerated.score_of(true) - enumerated.log_z, abs=1e-4)
+        wanted = [np.exp(score - enumerated.log_z) for _, score in enumerated.k_best(4)]
         np.testing.assert_allclose([p for _, p in best[k]], wanted, atol=FLOAT32)
         if not is_joint:  # which decodes by scores of its own
-            found = own.score_of(codes_of(crf, predicted[k]))
-            assert found == pytest.approx(own.scores.max(), abs=1e-4)
-    for own, found in zip(every, crf.predict_edge_marginals(X), strict=True):
-        n_labels, length = len(crf.classes_), own.labels.shape[1]
-        assert found.shape == (length, *(n_labels,) * (crf.order + 1))
+            best_score = enumerated.score_of(codes_of(crf, predicted[k]))
+            assert best_score == pytest.approx(enumerated.scores.max(), abs=1e-4)
+    for enumerated, probabilities in zip(every, crf.predict_edge_marginals(X), strict=True):
+        n_labels, length = len(crf.classes_), enumerated.labels.shape[1]
+        assert probabilities.shape == (length, *(n_labels,) * (crf.order + 1))
         for t in range(crf.order, length):
-            wanted = np.zeros(found.shape[1:])
-            window = own.labels[:, t - crf.order : t + 1]
-            np.add.at(wanted, tuple(window.T), own.probabilities)
-            np.testing.assert_allclose(found[t], wanted, atol=FLOAT32)
-    draws = [labels for own in crf.sample(X, 20) for labels in own]
+            wanted = np.zeros(probabilities.shape[1:])
+            window = enumerated.labels[:, t - crf.order : t + 1]
+            np.add.at(wanted, tuple(window.T), enumerated.probabilities)
+            np.testing.assert_allclose(probabilities[t], wanted, atol=FLOAT32)
+    draws = [labels for draw in crf.sample(X, 20) for labels in draw]
     assert not any(breaks_bio(labels.tolist()) for labels in [*predicted, *draws])
 
 
@@ -112,14 +112,14 @@ def test_forbidden_labels_and_pairs_have_no_parameters(name, bio_task):
 
 
 @pytest.mark.parametrize("name", SOME)
-def test_spans_have_the_probabilities_of_enumeration(name, bio_task, listed):
+def test_span_probabilities_agree_with_enumeration(name, bio_task, listed):
     X, y = bio_task()
     crf = fitted(name, X, y)
     every, predicted = listed(crf, X, breaks_bio), crf.predict(X)
     decoded, likely = crf.predict_spans(X), crf.predict_spans(X, min_probability=0.05)
-    for k, own in enumerate(every):
+    for k, enumerated in enumerate(every):
         wanted = {}
-        for codes, p in zip(own.labels, own.probabilities, strict=True):
+        for codes, p in zip(enumerated.labels, enumerated.probabilities, strict=True):
             for first, last, kind in spans(crf.classes_[codes]) if p > 0 else ():
                 span = (first, last + 1, kind)
                 wanted[span] = wanted.get(span, 0.0) + p
@@ -141,21 +141,24 @@ def test_allowed_labels_by_position(name, bio_task, listed):
     X, y = bio_task()
     crf = fitted(name, X, y)
     allowed = [ALLOWED[: len(x)] for x in X]
-    plain = [[e.tolist() if isinstance(e, np.ndarray) else e for e in own] for own in allowed]
+    plain = [
+        [e.tolist() if isinstance(e, np.ndarray) else e for e in position_sets]
+        for position_sets in allowed
+    ]
     every = listed(crf, X, breaks_bio, allowed=plain)
     assert_marginals(every, crf.predict_marginals(X, allowed=allowed))
     confidence = crf.predict_confidence(X, allowed=allowed)
     predicted, kbest = crf.predict(X, allowed=allowed), crf.predict_kbest(X, 3, allowed=allowed)
     spans_found = crf.predict_spans(X, allowed=allowed)
-    for k, own in enumerate(every):
+    for k, enumerated in enumerate(every):
         codes = codes_of(crf, predicted[k])
-        p = own.marginals(own.node_events).reshape(len(codes), -1)
+        p = enumerated.marginals(enumerated.node_events).reshape(len(codes), -1)
         np.testing.assert_allclose(
             confidence[k].labels, p[np.arange(len(codes)), codes], atol=FLOAT32
         )
-        whole = np.exp(own.score_of(codes) - own.log_z)
+        whole = np.exp(enumerated.score_of(codes) - enumerated.log_z)
         assert confidence[k].labelling == pytest.approx(whole, abs=FLOAT32)
-        wanted = [np.exp(score - own.log_z) for _, score in own.k_best(3)]
+        wanted = [np.exp(score - enumerated.log_z) for _, score in enumerated.k_best(3)]
         np.testing.assert_allclose([p for _, p in kbest[k]], wanted, atol=FLOAT32)
         assert spans_found[k][0][:2] in ((0, 1), (0, 2), (0, 3), (0, 4))
         assert all(labels[0] == "B-X" for labels in crf.sample(X, 5, allowed=allowed)[k])
@@ -165,19 +168,19 @@ def test_allowed_labels_by_position(name, bio_task, listed):
         first = crf.classes_.tolist().index("B-X")
         assert edges[4][1][first].sum() == pytest.approx(1, abs=FLOAT32)
     true = [["B-X", "O", "O", "O", "O"][: len(x)] for x in X]
-    found = crf.log_likelihood(X, true, allowed=allowed)
-    for k, own in enumerate(every):
-        score = own.score_of(codes_of(crf, true[k]))
-        assert found[k] == pytest.approx(score - own.log_z, abs=1e-4)
+    log_likelihood = crf.log_likelihood(X, true, allowed=allowed)
+    for k, enumerated in enumerate(every):
+        score = enumerated.score_of(codes_of(crf, true[k]))
+        assert log_likelihood[k] == pytest.approx(score - enumerated.log_z, abs=1e-4)
     assert crf.score(X, true, allowed=allowed) >= 0.3
 
 
 def test_arrays_of_pairs_and_of_labels(bio_task):
     """Stacked input has one list of allowed labels."""
     X, y = bio_task()
-    pairs = sorted({pair for own in y for pair in itertools.pairwise(own)})
-    one, other = (fitted("linear", X, y, own) for own in (pairs, np.array(pairs)))
-    assert [own.tolist() for own in one.predict(X)] == [own.tolist() for own in other.predict(X)]
+    pairs = sorted({pair for labels in y for pair in itertools.pairwise(labels)})
+    one, other = (fitted("linear", X, y, constraints) for constraints in (pairs, np.array(pairs)))
+    assert [x.tolist() for x in one.predict(X)] == [x.tolist() for x in other.predict(X)]
     allowed = [[None] * (len(x) - 1) + [np.array("B-X")] for x in X]
     predicted, flat = one.predict(X, allowed=allowed), list(itertools.chain(*allowed))
     assert all(labels[-1] == "B-X" for labels in predicted)
@@ -211,9 +214,9 @@ def test_pairs_constrain_parents_and_children(name, listed):
 
     every = listed(crf, X, falls, parents=parents)
     assert_marginals(every, crf.predict_marginals(X, parents=parents))
-    for own, labels in zip(every, crf.predict(X, parents=parents), strict=True):
-        found = own.score_of(codes_of(crf, labels))
-        assert found == pytest.approx(own.scores.max(), abs=1e-4)
+    for enumerated, labels in zip(every, crf.predict(X, parents=parents), strict=True):
+        score = enumerated.score_of(codes_of(crf, labels))
+        assert score == pytest.approx(enumerated.scores.max(), abs=1e-4)
     with pytest.raises(ValueError, match="marks no span"):
         crf.predict_spans(X, parents=parents)
 
@@ -227,7 +230,7 @@ def test_edge_types(name, bio_task, listed):
     assert_marginals(every, crf.predict_marginals(X, edge_types=types))
 
 
-def test_fewer_labellings_than_asked_for(bio_task):
+def test_predict_kbest_returns_fewer_labellings_if_few_exist(bio_task):
     X, y = bio_task()
     crf = fitted("linear", X, y)
     (best,) = crf.predict_kbest(X[1:2], 1000, allowed=[[["O", "B-X"], ["O", "I-X"]]])
@@ -237,7 +240,7 @@ def test_fewer_labellings_than_asked_for(bio_task):
 
 
 @pytest.mark.parametrize("name", ["linear", "gbcrf", "hidden", "treecrf"])
-def test_marginal_decoding_obeys(name, bio_task, listed):
+def test_marginal_decoding_obeys_constraints(name, bio_task, listed):
     """The allowed labelling of which most labels are right in expectation."""
     X, y = bio_task()
     crf = fitted(name, X, y).set_params(decode="marginal")
@@ -247,15 +250,15 @@ def test_marginal_decoding_obeys(name, bio_task, listed):
     broken = [x for x, labels in zip(X, plain, strict=True) if breaks_bio(labels)]
     assert broken or name == "hidden"  # whose scores differ too little for it to matter
     X = [*broken[:5], *X[:5]]
-    for own, labels in zip(listed(crf, X, breaks_bio), crf.predict(X), strict=True):
+    for enumerated, labels in zip(listed(crf, X, breaks_bio), crf.predict(X), strict=True):
         assert not breaks_bio(labels.tolist())
-        p = own.marginals(own.node_events).reshape(len(labels), -1)
-        totals = np.where(own.scores > -np.inf, own.cost(p), -np.inf)
+        p = enumerated.marginals(enumerated.node_events).reshape(len(labels), -1)
+        totals = np.where(enumerated.scores > -np.inf, enumerated.cost(p), -np.inf)
         code = codes_of(crf, labels)
         assert p[np.arange(len(code)), code].sum() == pytest.approx(totals.max(), abs=1e-4)
 
 
-def test_votes_obey(bio_task, monkeypatch):
+def test_herding_votes_obey_constraints(bio_task, monkeypatch):
     X, y = bio_task()
     arguments = {"trainer": "perceptron", "herding": True, "sweeps": 6, "burn_in": 0, "step": 1.0}
     crf = HiddenUnitCRF(3, constraints="bio", **arguments, **SMALL).fit(X, y)
@@ -271,20 +274,20 @@ def test_votes_obey(bio_task, monkeypatch):
     assert crf.predict(X)[4].tolist() == ["B-X", *["I-X"] * 4]
 
 
-def test_none_where_the_model_is_unsure(bio_task):
+def test_predict_returns_none_below_min_probability(bio_task):
     X, y = bio_task()
     crf = fitted("gbcrf", X, y)
     sure = crf.predict(X, min_probability=0.5)
     for labels, plain, p in zip(sure, crf.predict(X), crf.predict_marginals(X), strict=True):
-        own = p[np.arange(len(plain)), codes_of(crf, plain)]
+        chances = p[np.arange(len(plain)), codes_of(crf, plain)]
         assert labels.dtype == object
         assert labels.tolist() == [
-            label if chance >= 0.5 else None for label, chance in zip(plain, own, strict=True)
+            label if chance >= 0.5 else None for label, chance in zip(plain, chances, strict=True)
         ]
     assert any(label is None for labels in sure for label in labels)
     assert any(label is not None for labels in sure for label in labels)
     every = crf.predict(X, min_probability=0.0)
-    assert [own.tolist() for own in every] == [own.tolist() for own in crf.predict(X)]
+    assert [x.tolist() for x in every] == [x.tolist() for x in crf.predict(X)]
 
 
 @pytest.mark.parametrize("method", ["predict_confidence", "predict_spans"])
@@ -292,10 +295,10 @@ def test_none_where_the_model_is_unsure(bio_task):
 def test_scores_are_made_once_per_model(monkeypatch, method, decode, count):
     random = np.random.default_rng(0)
     X = [random.normal(size=(4, 2)).astype(np.float32) for _ in range(3)]
-    y = [["B-X" if row[0] > 0 else "O" for row in own] for own in X]
+    y = [["B-X" if row[0] > 0 else "O" for row in x] for x in X]
     crf = HiddenUnitCRF(2, sweeps=1, step=0.1, random_state=0, decode=decode).fit(X, y)
     made = []
     scored = Model.problem
-    monkeypatch.setattr(Model, "problem", lambda *own: made.append(1) or scored(*own))
+    monkeypatch.setattr(Model, "problem", lambda *args: made.append(1) or scored(*args))
     getattr(crf, method)(X)
     assert len(made) == count

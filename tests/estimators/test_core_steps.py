@@ -28,7 +28,9 @@ X = [
 SPARSE = [sparse.csr_matrix(np.where(np.abs(x) < 0.7, 0, x)) for x in X]
 ONES = [sparse.csr_matrix((x > 1).astype(np.float32)) for x in X]
 WORDS = [[[f"w{label}{random.integers(4)}", f"v{random.integers(9)}"] for label in y] for y in Y]
-NUMBERS = [[{"n": float(random.normal()), "w": words[0]} for words in own] for own in WORDS]
+NUMBERS = [
+    [{"n": float(random.normal()), "w": words[0]} for words in sentence] for sentence in WORDS
+]
 UNKNOWN = [[None if random.random() < 0.3 else label for label in y] for y in Y]
 UNKNOWN[-1] = [None] * LENGTHS[-1]
 PARENTS = [np.array([-1, *(random.integers(-1, k) for k in range(1, n))][:n]) for n in LENGTHS]
@@ -134,8 +136,8 @@ HIDDEN_SETTINGS = {
     ("kind", "trainer", "setting", "data"),
     [
         (kind, *row)
-        for kind, own in zip(KINDS, (LINEAR_SETTINGS, HIDDEN_SETTINGS), strict=True)
-        for row in pairwise(["sgd", "perceptron"], list((SETTINGS | own).items()), list(DATA))
+        for kind, settings in zip(KINDS, (LINEAR_SETTINGS, HIDDEN_SETTINGS), strict=True)
+        for row in pairwise(["sgd", "perceptron"], list((SETTINGS | settings).items()), list(DATA))
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else None,
 )
@@ -250,7 +252,9 @@ def test_forest_of_chains_is_a_chain():
     """Forests have no score for the last label."""
     fit = {"parents": [np.arange(n) - 1 for n in LENGTHS]}
     for kind, trainer in itertools.product(KINDS, TRAINERS):
-        chain, forest = (trained(kind, trainer, start_end=False, fit=own) for own in (None, fit))
+        chain, forest = (
+            trained(kind, trainer, start_end=False, fit=arguments) for arguments in (None, fit)
+        )
         np.testing.assert_allclose(forest, chain, rtol=FLOAT32_STEPS, atol=FLOAT32_STEPS)
 
 
@@ -265,12 +269,12 @@ def test_forest_of_chains_is_a_chain():
         (HiddenUnitCRF, {"objective": "expected_loss", "task_loss": "zero_one"}, False),
     ],
 )
-def test_python_takes_steps_that_the_core_cannot(monkeypatch, kind, arguments, by_core):
+def test_python_takes_steps_unsupported_by_the_core(monkeypatch, kind, arguments, by_core):
     """Linear edges, candidates and samples."""
     answers, whole = [], epochs.can_take_steps
 
-    def spy(*given):
-        answers.append(whole(*given))
+    def spy(*args):
+        answers.append(whole(*args))
         return answers[-1]
 
     monkeypatch.setattr(epochs, "can_take_steps", spy)
@@ -284,7 +288,7 @@ def test_python_takes_steps_that_the_core_cannot(monkeypatch, kind, arguments, b
     + [(HiddenUnitCRF, *row) for row in pairwise(list(DATA), [0.0, 0.4], [1, 3])],
 )
 def test_epoch_in_parts_is_the_same(monkeypatch, kind, data, dropout, batch_size):
-    """Which features are left out, and how long a step is, depends on its number alone."""
+    """Dropout and the length of a step depend only on the number of the step."""
     arguments = {"X": DATA[data], "batch_size": batch_size}
     arguments |= {} if dropout is None else {"dropout": dropout}
     whole = trained(kind, **arguments)
@@ -321,7 +325,7 @@ WIDE_ARGUMENTS = {
 @pytest.mark.parametrize(
     ("kind", "data", "arguments"), pairwise(KINDS, list(WIDE_DATA), list(WIDE_ARGUMENTS))
 )
-def test_bits_do_not_depend_on_threads(kind, data, arguments):
+def test_core_steps_are_equal_for_any_thread_count(kind, data, arguments):
     arguments = WIDE | {"X": WIDE_DATA[data], "y": WIDE_Y} | WIDE_ARGUMENTS[arguments]
     if kind is HiddenUnitCRF:
         arguments |= {"n_hidden": 30, "dropout": 0.3, "skip": True}
@@ -332,7 +336,7 @@ def test_bits_do_not_depend_on_threads(kind, data, arguments):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_raises_where_scores_overflow_on_any_thread(kind):
+def test_training_raises_if_scores_overflow(kind):
     arguments = WIDE | {"X": [np.float32(1e30) * x for x in WIDE_X], "batch_size": 40, "l2": 0.0}
     arguments |= {} if kind is LinearCRF else {"n_hidden": 30}
     for n_jobs in (1, 2):

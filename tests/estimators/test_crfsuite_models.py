@@ -40,7 +40,7 @@ def _sentences(seed, n_sentences=40):
 
 @pytest.mark.parametrize("possible", [False, True])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_tags_as_crfsuite_does(tmp_path, algorithm, possible):
+def test_from_crfsuite_predicts_as_crfsuite(tmp_path, algorithm, possible):
     library = pytest.importorskip("pycrfsuite", reason="CRFsuite as witness: crfx[bench]")
     path = str(tmp_path / "model")
     settings = {
@@ -72,17 +72,17 @@ def test_without_crfsuite():
         np.testing.assert_allclose(crf.predict_marginals(X)[0], expected["marginals"], **CLOSE)
 
 
-def test_model_of_crfsuite_is_saved_and_trained_further(tmp_path):
+def test_from_crfsuite_model_saves_and_warm_starts(tmp_path):
     crf = from_crfsuite(SAVED / "crfsuite.model")
     X, y = _sentences(2)
-    X = [[{**row, "sign": "-+"[len(row) > 2]} for row in own] for own in X]
+    X = [[{**row, "sign": "-+"[len(row) > 2]} for row in x] for x in X]
     crf.save(tmp_path / "model.crfx")
-    found = load(tmp_path / "model.crfx")
-    for a, b in zip(crf.predict_marginals(X), found.predict_marginals(X), strict=True):
+    loaded = load(tmp_path / "model.crfx")
+    for a, b in zip(crf.predict_marginals(X), loaded.predict_marginals(X), strict=True):
         np.testing.assert_array_equal(a, b)
-    y = [[label if label in crf.classes_ else None for label in own] for own in y]
+    y = [[label if label in crf.classes_ else None for label in labels] for labels in y]
     further = LinearCRF(features="observed", start_end=False, max_iter=3)
-    further.fit(X, y, init_model=found)
+    further.fit(X, y, init_model=loaded)
     assert set(crf.feature_names_in_) <= set(further.feature_names_in_)
     assert further.log_likelihood(X, y).sum() > crf.log_likelihood(X, y).sum()
 

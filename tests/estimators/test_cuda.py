@@ -73,7 +73,7 @@ def splits(crf):
     ]
 
 
-def test_trees_are_nearly_those_of_the_cpu():
+def test_gpu_trees_agree_with_cpu_trees():
     cpu, cuda = (GBCRF(device=device, **SETTINGS).fit(X, Y) for device in ("cpu", "cuda"))
     assert abs(cpu.score(X_TEST, Y_TEST) - cuda.score(X_TEST, Y_TEST)) < 0.01
     np.testing.assert_allclose(
@@ -87,7 +87,7 @@ def test_trees_are_nearly_those_of_the_cpu():
     assert cpu.model_.node.raw != cuda.model_.node.raw
 
 
-def test_gradients_on_the_gpu_grow_the_trees_of_gradients_on_the_host():
+def test_gpu_gradients_grow_same_trees_as_host_gradients():
     import xgboost
 
     random = np.random.default_rng(0)
@@ -102,20 +102,20 @@ def test_gradients_on_the_gpu_grow_the_trees_of_gradients_on_the_host():
     assert grown != learner.grow(matrix, -gradient, curvature, 0).raw()
 
 
-def test_the_first_gpu_is_number_0(tmp_path):
-    found = [GBCRF(device=device, **SETTINGS).fit(X, Y) for device in ("cuda", "cuda:0")]
-    (values, members), (other_values, other_members) = (contents(crf, tmp_path) for crf in found)
+def test_device_cuda_equals_cuda_0(tmp_path):
+    models = [GBCRF(device=device, **SETTINGS).fit(X, Y) for device in ("cuda", "cuda:0")]
+    (values, members), (other_values, other_members) = (contents(crf, tmp_path) for crf in models)
     assert members == other_members
     assert values["history"] == other_values["history"]
 
 
-def test_a_number_that_is_too_large_raises():
+def test_device_rejects_missing_ordinal():
     with pytest.raises(ValueError, match=r"device is 'cuda:99'.*99 is invalid.*--device cpu"):
         GBCRF(device="cuda:99").fit(X, Y)
 
 
 @pytest.mark.parametrize("name", ON_TREES)
-def test_every_kind_trains_and_has_the_same_members(name, tmp_path):
+def test_gpu_training_writes_same_members(name, tmp_path):
     kind = ON_TREES[name]
     cpu, cuda = kind.fitted(), kind.fitted(device="cuda")
     (values, members), (other_values, other_members) = (
@@ -134,14 +134,14 @@ def test_every_kind_trains_and_has_the_same_members(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", [name for name in ON_TREES if name not in ROUNDED])
-def test_a_run_that_is_cut_off_ends_in_the_same_model(name, tmp_path):
+def test_gpu_training_resumes_to_the_same_model(name, tmp_path):
     kind = ON_TREES[name]
     X_own, y, more = kind.data(0)
     made = kind.make(device="cuda", **kind.longer)
-    given = {"X": X_own, "relevance" if kind.ranks else "y": y, **more}
+    arguments = {"X": X_own, "relevance" if kind.ranks else "y": y, **more}
     if kind.base is not None:
-        given["init_model"] = kind.base().fit(X_own, y, **more)
-    whole = resumed(made, given, None, lambda progress: None)
+        arguments["init_model"] = kind.base().fit(X_own, y, **more)
+    whole = resumed(made, arguments, None, lambda progress: None)
     expected = contents(whole, tmp_path)
 
     def cut(progress):
@@ -150,10 +150,12 @@ def test_a_run_that_is_cut_off_ends_in_the_same_model(name, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        resumed(kind.make(device="cuda", **kind.longer), given, None, cut)
+        resumed(kind.make(device="cuda", **kind.longer), arguments, None, cut)
     kept = load(tmp_path / "checkpoint.crfx")
-    found = resumed(kind.make(device="cuda", **kind.longer), given, kept, lambda progress: None)
-    assert contents(found, tmp_path) == expected
+    finished = resumed(
+        kind.make(device="cuda", **kind.longer), arguments, kept, lambda progress: None
+    )
+    assert contents(finished, tmp_path) == expected
 
 
 def test_sampling_and_early_stopping_work_and_repeat(tmp_path):
@@ -173,16 +175,16 @@ def test_sampling_and_early_stopping_work_and_repeat(tmp_path):
     np.testing.assert_allclose(min(losses), -mean, rtol=1e-4)
 
 
-def test_a_model_of_one_device_is_trained_further_on_the_other():
+def test_warm_start_on_another_device():
     for first, then in (("cpu", "cuda"), ("cuda", "cpu")):
         start = GBCRF(device=first, **SETTINGS).fit(X, Y)
-        found = GBCRF(device=then, **SETTINGS).fit(X, Y, init_model=start)
-        assert found.n_rounds_ == 20
-        assert found.history_["objective"][:10] == start.history_["objective"]
-        assert found.history_["objective"][-1] < start.history_["objective"][-1]
+        crf = GBCRF(device=then, **SETTINGS).fit(X, Y, init_model=start)
+        assert crf.n_rounds_ == 20
+        assert crf.history_["objective"][:10] == start.history_["objective"]
+        assert crf.history_["objective"][-1] < start.history_["objective"][-1]
 
 
-def test_an_eval_set_may_be_shards(tmp_path):
+def test_gpu_training_takes_eval_set_in_shards(tmp_path):
     shards = write_shards(tmp_path / "shards", X_TEST, Y_TEST, positions=100)
     assert len(shards) > 1
     crf = GBCRF(device="cuda", **SETTINGS)
@@ -235,8 +237,8 @@ def test_a_model_loads_and_predicts_without_a_gpu(tmp_path):
 
 def test_the_command_trains_on_the_gpu(tmp_path):
     lines = [
-        "".join(f"{row[0] > 1}\t{label}\n" for row, label in zip(own, labels, strict=True))
-        for own, labels in zip(X, Y, strict=True)
+        "".join(f"{row[0] > 1}\t{label}\n" for row, label in zip(x, labels, strict=True))
+        for x, labels in zip(X, Y, strict=True)
     ]
     (tmp_path / "train.conll").write_text("\n".join(lines), encoding="utf-8")
     command = [sys.executable, "-m", "crfx", "train", "--model", "gbcrf", "--device", "cuda:0"]

@@ -25,7 +25,7 @@ class Unread:
 
 
 def without_gpu(code, *arguments):
-    """What a program prints in a process that sees no GPU."""
+    """Return what a program prints in a process without a visible GPU."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code, *map(str, arguments)],
         capture_output=True,
@@ -37,7 +37,7 @@ def without_gpu(code, *arguments):
     return done.stdout.splitlines()
 
 
-def test_a_build_without_cuda_raises_before_data_are_read(monkeypatch):
+def test_device_cuda_without_cuda_build_raises_first(monkeypatch):
     monkeypatch.setattr(xgboost, "build_info", lambda: {"USE_CUDA": False})
     message = rf'device is \'cuda\'.*build_info\(\)\["USE_CUDA"\] is False.*xgboost-cpu.*{REMEDY}'
     for crf in (GBCRF(device="cuda"), RankingCRF("trees", device="cuda")):
@@ -45,7 +45,7 @@ def test_a_build_without_cuda_raises_before_data_are_read(monkeypatch):
             crf.fit(Unread(), Unread())
 
 
-def test_an_ordinal_that_is_too_large_raises_what_xgboost_says(monkeypatch):
+def test_device_error_keeps_message_of_xgboost(monkeypatch):
     def booster(settings, cache):
         assert settings["fail_on_invalid_gpu_id"]  # else XGBoost takes another GPU and warns
         raise xgboost.core.XGBoostError(
@@ -89,8 +89,8 @@ def test_fit_on_a_gpu_rejects_shards(tmp_path, make_queries):
     shards = write_shards(tmp_path / "shards", X, Y)
     with pytest.raises(ValueError, match=r"device='cuda' needs all features in memory, and these"):
         GBCRF(device="cuda").fit(shards.X, shards.y)
-    own, relevance, group = make_queries()
-    queries = write_shards(tmp_path / "queries", own, relevance, lengths=group)
+    X_queries, relevance, group = make_queries()
+    queries = write_shards(tmp_path / "queries", X_queries, relevance, lengths=group)
     with pytest.raises(ValueError, match=r"device='cuda:1' needs all features in memory"):
         RankingCRF("trees", device="cuda:1").fit(queries.X, queries.y)
 
@@ -129,7 +129,7 @@ print(crf.set_params(device="cpu").fit(X, y, init_model=sys.argv[1]).n_rounds_)
 """
 
 
-def test_a_model_of_a_gpu_loads_and_predicts_anywhere(tmp_path):
+def test_gpu_model_loads_without_gpu(tmp_path):
     """Here the trees are the CPU's, which the file does not know; test_cuda.py has a GPU's."""
     crf = GBCRF(3, n_jobs=1, random_state=0).fit(X, Y).set_params(device="cuda:1")
     crf.save(tmp_path / "m.crfx")
@@ -148,7 +148,7 @@ def test_a_model_of_a_gpu_loads_and_predicts_anywhere(tmp_path):
     ("written", "read", "kept"),
     [("cpu", "cpu", {}), ("cuda", "cuda", {"gamma": 0.5}), ("gpu:1", "cuda:1", {})],
 )
-def test_early_files_with_the_device_in_tree_params_load(changed, tmp_path, written, read, kept):
+def test_load_reads_early_files_with_device_in_tree_params(changed, tmp_path, written, read, kept):
     def early(values):
         assert values["arguments"].pop("device") == "cpu"
         values["arguments"]["tree_params"] = {"device": written, **kept}
@@ -163,19 +163,19 @@ def test_early_files_with_the_device_in_tree_params_load(changed, tmp_path, writ
     assert load(path).get_params() == crf.get_params()
 
 
-def test_early_rankings_with_the_device_in_tree_params_load(changed, tmp_path, make_queries):
+def test_load_reads_early_rankings_with_device_in_tree_params(changed, tmp_path, make_queries):
     def early(values):
         assert values["arguments"].pop("device") is None
         values["arguments"]["tree_params"] = {"device": "cuda:0"}
 
-    own, relevance, group = make_queries()
+    X_queries, relevance, group = make_queries()
     path = tmp_path / "m.crfx"
-    crf = RankingCRF("trees", n_estimators=1, random_state=0).fit(own, relevance, group=group)
+    crf = RankingCRF("trees", n_estimators=1, random_state=0).fit(X_queries, relevance, group=group)
     crf.save(path)
     changed(path, early)
     again = load(path)
     assert (again.device, again.tree_params) == ("cuda:0", None)
-    np.testing.assert_array_equal(again.predict(own), crf.predict(own))
+    np.testing.assert_array_equal(again.predict(X_queries), crf.predict(X_queries))
 
 
 def test_load_rejects_other_devices(changed, tmp_path):
@@ -186,7 +186,7 @@ def test_load_rejects_other_devices(changed, tmp_path):
         load(path)
 
 
-def test_members_of_the_file_do_not_depend_on_the_device(tmp_path):
+def test_save_writes_same_members_for_any_device(tmp_path):
     crf = GBCRF(2, n_jobs=1).fit(X, Y)
     names = []
     for device in ("cpu", "cuda"):

@@ -61,8 +61,8 @@ class LinearRows(Rows, LinearCRF):
 class SweptRows(Rows, LinearCRF):
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         X = matrix(X)
-        given = {"classes": classes, "sample_weight": sample_weight}
-        return super().partial_fit(X, y, lengths=one_each(X), **given)
+        arguments = {"classes": classes, "sample_weight": sample_weight}
+        return super().partial_fit(X, y, lengths=one_each(X), **arguments)
 
 
 class BoostedRows(Rows, GBCRF):

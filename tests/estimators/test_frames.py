@@ -18,8 +18,8 @@ def frames(letters, kinds=None, seed=0):
     dtype = pandas.CategoricalDtype(list(kinds or letters))
     drawn = [random.choice(list(letters), len(y)) for y in Y]
     return [
-        pandas.DataFrame({"x": random.normal(size=len(own)), "kind": own}).astype({"kind": dtype})
-        for own in drawn
+        pandas.DataFrame({"x": random.normal(size=len(row)), "kind": row}).astype({"kind": dtype})
+        for row in drawn
     ]
 
 
@@ -42,7 +42,7 @@ def test_categories_are_learned(crf):
     assert crf.feature_importance()["kind"] > 0
 
 
-def test_categories_in_another_order_mean_the_same(crf, tmp_path):
+def test_categories_may_be_in_any_order(crf, tmp_path):
     crf.save(tmp_path / "m.crfx")
     again = load(tmp_path / "m.crfx")
     assert again.columns_ == crf.columns_
@@ -75,22 +75,22 @@ def test_a_warm_start_keeps_the_categories(crf):
         more.fit(frames("abd"), Y, init_model=crf)
 
 
-def test_predict_rejects_numbers_where_categories_were(crf):
+def test_predict_rejects_numbers_in_categorical_columns(crf):
     with pytest.raises(ValueError, match=r"holds numbers, .* with categories"):
         crf.predict([part.assign(kind=part.kind.cat.codes) for part in ABC])
 
 
-def test_a_column_without_any_category_is_missing(tmp_path):
+def test_categorical_column_without_categories_is_missing(tmp_path):
     without = [part.assign(kind=pandas.Categorical([None] * len(part))) for part in ABC]
     crf = GBCRF(**FEW, edges="trees").fit(without, labels(ABC))
     missing = [part.assign(kind=np.nan) for part in without]
     numbers = GBCRF(**FEW, edges="trees").fit(missing, labels(ABC))
     crf.save(tmp_path / "m.crfx")
-    for own in (crf, load(tmp_path / "m.crfx")):
-        found = np.concatenate(own.predict_marginals(without))
-        np.testing.assert_array_equal(found, np.concatenate(numbers.predict_marginals(missing)))
+    for model in (crf, load(tmp_path / "m.crfx")):
+        marginals = np.concatenate(model.predict_marginals(without))
+        np.testing.assert_array_equal(marginals, np.concatenate(numbers.predict_marginals(missing)))
         # Whatever category comes later is one that training has not seen.
-        np.testing.assert_array_equal(np.concatenate(own.predict_marginals(ABC)), found)
+        np.testing.assert_array_equal(np.concatenate(model.predict_marginals(ABC)), marginals)
     with pytest.raises(ValueError, match="encode categorical columns"):
         GBCRF(**FEW, edges="linear").fit(without, labels(ABC))
 
@@ -99,35 +99,35 @@ ODD = {"x": "x<y", "kind": "kind[1]"}
 
 
 @pytest.mark.parametrize("edges", ["table", "trees"])
-def test_columns_have_any_name(tmp_path, edges):
+def test_columns_may_have_any_name(tmp_path, edges):
     """XGBoost itself refuses brackets and "<"."""
     plain = GBCRF(**FEW, edges=edges).fit(ABC, labels(ABC))
     odd = [part.rename(columns=ODD) for part in ABC]
     crf = GBCRF(**FEW, edges=edges).fit(odd, labels(ABC), eval_set=(odd, labels(ABC)))
     crf.save(tmp_path / "m.crfx")
-    for own in (crf, load(tmp_path / "m.crfx")):
-        assert own.feature_names_in_.tolist() == list(ODD.values())
+    for model in (crf, load(tmp_path / "m.crfx")):
+        assert model.feature_names_in_.tolist() == list(ODD.values())
         wanted = {ODD[name]: gain for name, gain in plain.feature_importance().items()}
-        assert own.feature_importance() == wanted
-        assert set(own.importance().node) == set(wanted)
-        assert set(own.explain(odd[0]).positions[0].features) <= set(ODD.values())
+        assert model.feature_importance() == wanted
+        assert set(model.importance().node) == set(wanted)
+        assert set(model.explain(odd[0]).positions[0].features) <= set(ODD.values())
         np.testing.assert_array_equal(
-            own.predict_contributions(odd)[2], plain.predict_contributions(ABC)[2]
+            model.predict_contributions(odd)[2], plain.predict_contributions(ABC)[2]
         )
         np.testing.assert_array_equal(
-            own.predict_marginals(odd)[2], plain.predict_marginals(ABC)[2]
+            model.predict_marginals(odd)[2], plain.predict_marginals(ABC)[2]
         )
 
 
-def test_columns_of_rankers_have_any_name():
+def test_ranker_columns_may_have_any_name():
     odd = [part[["x"]].assign(**{"]": 1.0}).rename(columns=ODD) for part in ABC]
     crf = RankingCRF(scorer="trees", n_estimators=2, n_jobs=1)
     crf.fit(odd, [(part["x<y"] > 0).astype(float) for part in odd])
     assert list(crf.feature_importance()) == ["x<y"] == list(crf.importance().node)
 
 
-def test_arrays_are_explained_by_a_model_of_frames():
+def test_model_of_frames_explains_arrays():
     numbers = [part[["x"]] for part in ABC]
     crf = GBCRF(**FEW).fit(numbers, Y, eval_set=([part.to_numpy() for part in numbers], Y))
-    found = crf.predict_contributions([part.to_numpy() for part in numbers])
-    np.testing.assert_array_equal(found[0], crf.predict_contributions(numbers)[0])
+    contributions = crf.predict_contributions([part.to_numpy() for part in numbers])
+    np.testing.assert_array_equal(contributions[0], crf.predict_contributions(numbers)[0])

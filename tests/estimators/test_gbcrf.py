@@ -35,15 +35,15 @@ def coarse_task():
     lengths = rng.integers(2, 9, 300)
     rows = [(rng.random((n, 40)) < 0.4).astype(np.float32) for n in lengths]
     weights = rng.normal(size=(40, 19))
-    return rows, [(own @ weights).argmax(1) for own in rows]
+    return rows, [(x @ weights).argmax(1) for x in rows]
 
 
 @pytest.mark.parametrize(("X", "y"), [(X, Y), coarse_task()], ids=["numbers", "ties"])
-def test_without_edges_it_is_xgboosts_softmax(X, y):
+def test_gbcrf_without_edges_equals_xgboost_softmax(X, y):
     import xgboost
 
     crf = GBCRF(20, 0.3, max_depth=4, edges=None, random_state=0, n_jobs=1).fit(X, y)
-    codes = flat([np.searchsorted(crf.classes_, own) for own in y])
+    codes = flat([np.searchsorted(crf.classes_, labels) for labels in y])
     data = xgboost.QuantileDMatrix(flat(X), codes, max_bin=256)
     params = {
         "objective": "multi:softprob",
@@ -88,9 +88,9 @@ def test_probabilities_are_those_of_the_scores():
     np.testing.assert_allclose(crf.log_likelihood([X[0]], [Y[0]]), expected, atol=1e-5)
 
 
-def test_a_list_gives_lists_and_a_stack_gives_arrays():
+def test_predict_returns_lists_for_lists_and_arrays_for_stacks():
     crf = GBCRF(5, random_state=0).fit(X, Y)
-    lengths = [len(own) for own in X]
+    lengths = [len(x) for x in X]
     other = GBCRF(5, random_state=0).fit(flat(X), flat(Y), lengths=lengths)
     assert same(
         crf.predict(X), np.split(other.predict(flat(X), lengths=lengths), np.cumsum(lengths)[:-1])
@@ -121,7 +121,7 @@ def test_continued_training_equals_one_longer_run(edges):
 
 
 def test_an_interrupted_run_resumes_exactly(tmp_path):
-    """From the checkpoint, and from the estimator that was interrupted."""
+    """The run resumes from the checkpoint and from the interrupted estimator."""
     settings = {"random_state": 0, "subsample": 0.7, "colsample_bynode": 0.5}
     path = tmp_path / "checkpoint.crfx"
 
@@ -167,7 +167,7 @@ def test_a_round_may_grow_a_forest(tmp_path):
 def as_spans(y):
     """L0, L1, L2 as O, B-X, I-X."""
     names = {"L0": "O", "L1": "B-X", "L2": "I-X"}
-    return [[names[label] for label in own] for own in y]
+    return [[names[label] for label in labels] for labels in y]
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_early_stopping_restores_the_best_round(kind, metric):
 
 
 @pytest.mark.parametrize("kind", [GBCRF, TreeCRF])
-def test_the_eval_metric_is_that_of_the_model(kind):
+def test_eval_metric_agrees_with_final_model(kind):
     crf = kind(4, random_state=0).fit(X, Y, eval_set=(X_DEV, Y_DEV))
     loss = -crf.log_likelihood(X_DEV, Y_DEV).sum() / sum(map(len, Y_DEV))
     np.testing.assert_allclose(crf.history_["eval_metric"][-1], loss, rtol=1e-5)
@@ -200,20 +200,20 @@ def test_the_eval_metric_is_that_of_the_model(kind):
 
 
 @pytest.mark.parametrize(("edges", "step"), [("table", 1.0), (None, 0.3)])
-def test_the_objective_falls_without_any_regularisation(edges, step):
-    """Where rows become all but certain, marginals must not exceed 1, nor steps explode."""
+def test_objective_falls_without_regularisation(edges, step):
+    """When rows become almost certain, marginals must not exceed 1 and steps must not explode."""
     random = np.random.default_rng(0)
     noisy = [[label if random.random() < 0.9 else "L1" for label in y] for y in Y]
     settings = {"min_child_weight": 0, "reg_lambda": 0, "edge_l2": 0.0, "max_depth": 2}
     crf = GBCRF(60, step, edges=edges, random_state=0, n_jobs=1, **settings).fit(X, noisy)
     objective = crf.history_["objective"]
     assert (np.diff(objective) <= 0).all()
-    own = -crf.log_likelihood(X, noisy).sum()
-    np.testing.assert_allclose(objective[-1], own, rtol=1e-4, atol=1e-5)
+    loss = -crf.log_likelihood(X, noisy).sum()
+    np.testing.assert_allclose(objective[-1], loss, rtol=1e-4, atol=1e-5)
     assert objective[-1] < 0.2 * objective[0]
 
 
-def test_the_objective_is_the_likelihood_and_the_penalties():
+def test_objective_is_likelihood_plus_penalties():
     crf = GBCRF(4, edge_l2=2.0, random_state=0).fit(X, Y)
     tables = [crf.transitions_, *crf.model_.ends.tables.values()]
     penalty = sum(float((table.astype(float) ** 2).sum()) for table in tables)
@@ -254,29 +254,29 @@ def test_fit_rejects_arguments_at_their_bounds(not_refused):
         ({"tree_params": {"lambda": 0.1}}, "tree_params holds lambda"),
         ({"max_bin": 1}, "max_bin is 1"),
     ]
-    assert not_refused(fit, {str(own): (own, message) for own, message in cases}) == {}
+    assert not_refused(fit, {str(case): (case, message) for case, message in cases}) == {}
 
 
-def test_fit_rejects_edge_types_that_would_fill_the_memory():
-    types = [np.full(len(own), 10**9) for own in X]
+def test_fit_rejects_edge_types_too_large_for_memory():
+    types = [np.full(len(x), 10**9) for x in X]
     for edges in ("table", "linear", "trees"):
         with pytest.raises(ValueError, match=r"1000000001 edge types.*from 0, without gaps"):
             GBCRF(1, edges=edges).fit(X, Y, edge_types=types)
 
 
-def test_checkpoint_rejects_intervals_that_are_no_whole_numbers(tmp_path):
+def test_checkpoint_rejects_fractional_intervals(tmp_path):
     for every in (True, np.nan):
         with pytest.raises(ValueError, match=f"every is {every}: it must be a whole number"):
             Checkpoint(tmp_path / "m.crfx", every=every)
 
 
 @pytest.mark.parametrize("kind", [GBCRF, TreeCRF])
-def test_predictions_of_the_first_rounds_are_those_of_a_shorter_training(kind):
+def test_n_rounds_predicts_as_shorter_training(kind):
     long, short = (kind(n, random_state=0).fit(X, Y) for n in (6, 2))
     assert same(long.predict_marginals(X, n_rounds=np.int64(2)), short.predict_marginals(X))
     if kind is GBCRF:
-        found = long.predict_contributions(X, n_rounds=2)
-        assert same(found, short.predict_contributions(X))
+        contributions = long.predict_contributions(X, n_rounds=2)
+        assert same(contributions, short.predict_contributions(X))
         with pytest.raises(ValueError, match="whole number from 0 to 6"):
             long.predict_contributions(X, n_rounds=7)
 
@@ -308,7 +308,7 @@ INCONSISTENT = {
 """Changes of the manifest, or members to leave out, and what is then said."""
 
 
-def test_load_rejects_files_at_odds_with_themselves(saved, tmp_path, changed, not_refused):
+def test_load_rejects_inconsistent_files(saved, tmp_path, changed, not_refused):
     def read(change):
         path = shutil.copy(saved, tmp_path / "m.crfx")
         if isinstance(change, str):
@@ -321,7 +321,7 @@ def test_load_rejects_files_at_odds_with_themselves(saved, tmp_path, changed, no
     assert not_refused(read, INCONSISTENT) == {}
 
 
-def test_load_finds_out_whether_an_early_file_is_of_forests(tmp_path, changed):
+def test_load_detects_forests_in_early_files(tmp_path, changed):
     for parents in ({}, {"parents": [np.arange(len(x)) - 1 for x in X]}):
         crf = GBCRF(2, random_state=0).fit(X, Y, **parents)
         crf.save(tmp_path / "m.crfx")
@@ -331,16 +331,19 @@ def test_load_finds_out_whether_an_early_file_is_of_forests(tmp_path, changed):
         assert same(again.predict_marginals(X, **parents), crf.predict_marginals(X, **parents))
 
 
-def test_save_keeps_arguments_that_are_numbers_of_numpy(tmp_path):
-    own = {"order": np.int64(2), "random_state": np.int64(3)}
-    for crf in (GBCRF(1, tree_params={"gamma": np.float32(0.5)}, **own), LinearCRF(**own)):
+def test_save_keeps_numpy_arguments(tmp_path):
+    arguments = {"order": np.int64(2), "random_state": np.int64(3)}
+    for crf in (
+        GBCRF(1, tree_params={"gamma": np.float32(0.5)}, **arguments),
+        LinearCRF(**arguments),
+    ):
         crf.fit(X, Y).save(tmp_path / "m.crfx")
         again = load(tmp_path / "m.crfx")
         assert again.get_params() == crf.get_params()
         assert same(again.predict(X), crf.predict(X))
 
 
-def test_save_rejects_classes_of_users(tmp_path):
+def test_save_rejects_user_classes(tmp_path):
     class Mine(GBCRF):
         pass
 
@@ -348,7 +351,7 @@ def test_save_rejects_classes_of_users(tmp_path):
         Mine(1).fit(X, Y).save(tmp_path / "mine.crfx")
 
 
-def test_without_edges_chains_may_watch_a_training_on_forests():
+def test_eval_set_of_chains_for_forests_without_edges():
     """The loss of the evaluation set has its own structure."""
     parents = [np.arange(-1, len(x) - 1) for x in X]
     settings = {"edges": None, "objective": "pseudo_likelihood", "random_state": 0, "n_jobs": 1}

@@ -34,7 +34,7 @@ def energies(crf, x):
     edge = crf.model_.edge.tables["edge"].astype(np.float64)
     start, end = (crf.model_.ends.tables[name].astype(np.float64) for name in ("start", "end"))
     inputs = x.astype(np.float64) @ parts["weights"] + parts["bias"]
-    found = {}
+    result = {}
     for labels in itertools.product(range(N_LABELS), repeat=len(x)):
         score = start[labels[0]] + end[labels[-1]]
         score += sum(edge[pair] for pair in itertools.pairwise(labels))
@@ -43,8 +43,8 @@ def energies(crf, x):
         )
         by_unit = inputs + parts["to_label"][:, list(labels)].T  # what a unit that is on adds
         states = itertools.product(STATES, repeat=len(x))
-        found[labels] = np.array([score + (np.array(z) * by_unit).sum() for z in states])
-    return found
+        result[labels] = np.array([score + (np.array(z) * by_unit).sum() for z in states])
+    return result
 
 
 def labelling_scores(crf, x, over_states):
@@ -59,32 +59,32 @@ def marginals(scores, length):
     return shares
 
 
-def test_units_are_summed_out():
+def test_hidden_units_are_summed_out():
     for seed in range(5):
         crf = with_random_weights(seed)
         whole = crf.log_likelihood(X, Y)
-        for x, y, found, p in zip(X, Y, whole, crf.predict_marginals(X), strict=True):
+        for x, y, log_p, p in zip(X, Y, whole, crf.predict_marginals(X), strict=True):
             scores = labelling_scores(crf, x, np.logaddexp.reduce)
             log_z = np.logaddexp.reduce(list(scores.values()))
-            assert found == pytest.approx(scores[tuple(y)] - log_z, abs=ROUNDING)
+            assert log_p == pytest.approx(scores[tuple(y)] - log_z, abs=ROUNDING)
             np.testing.assert_allclose(p, marginals(scores, len(x)), atol=ROUNDING)
 
 
 @pytest.mark.parametrize("activation", ["softplus", "relu"])
 @pytest.mark.parametrize("decode", DECODERS)
-def test_each_decoder_finds_what_is_best(decode, activation):
+def test_decoders_agree_with_enumeration(decode, activation):
     is_maximised = decode == "joint" or activation == "relu"
     for seed in range(10):
         crf = with_random_weights(seed, decode=decode, activation=activation)
-        for x, found in zip(X, crf.predict(X), strict=True):
+        for x, labels in zip(X, crf.predict(X), strict=True):
             scores = labelling_scores(crf, x, np.max if is_maximised else np.logaddexp.reduce)
             best = max(scores, key=scores.get)
             if decode == "marginal":
                 best = tuple(marginals(scores, len(x)).argmax(axis=1))
-            assert tuple(found) == best
+            assert tuple(labels) == best
 
 
-def test_decoders_differ():
+def test_decoders_give_different_labellings():
     """The companion: what is tested above is not one decoder by three names."""
     differ = set()
     for seed in range(10):
@@ -96,7 +96,7 @@ def test_decoders_differ():
     assert len(differ) == 3
 
 
-def test_many_units_that_whisper_outvote_one_that_shouts():
+def test_summing_units_differs_from_maximising_units():
     """Summed out, ten units that are barely on beat one; maximised over, they do not."""
     x = [np.zeros((1, 1), np.float32)]
     crf = HiddenUnitCRF(10, sweeps=0, edges=None, random_state=0)
@@ -110,7 +110,7 @@ def test_many_units_that_whisper_outvote_one_that_shouts():
     assert crf.set_params(decode="joint").predict(x)[0][0] == "one"
 
 
-def test_perceptrons_decode_jointly_by_default():
+def test_perceptron_decodes_jointly_by_default():
     crf = with_random_weights(0)
     assert crf._decoder == "viterbi"
     for trainer in ("perceptron", "large_margin"):
@@ -119,7 +119,7 @@ def test_perceptrons_decode_jointly_by_default():
         assert with_random_weights(0, trainer=trainer, activation="tanh")._decoder == "viterbi"
 
 
-def test_score_is_that_of_what_is_predicted():
+def test_score_is_accuracy_of_predict():
     for seed, decode in enumerate(DECODERS):
         crf = with_random_weights(seed, decode=decode)
         right = np.concatenate(crf.predict(X)) == np.concatenate(Y)

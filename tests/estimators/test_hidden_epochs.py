@@ -42,7 +42,7 @@ def parameters(*data, **arguments):
 
 @pytest.fixture(params=["core", "python"])
 def steps(request, monkeypatch):
-    """Who takes the steps."""
+    """Run the test with steps of the core and with steps of Python."""
     if request.param == "python":
         monkeypatch.setattr(epochs, "can_take_steps", lambda *_: False)
 
@@ -52,7 +52,7 @@ def steps(request, monkeypatch):
     ("trainer", "l2", "data"), pairwise(["sgd", "large_margin"], [0.0, 100.0], list(DATA))
 )
 def test_parameters_are_averaged_over_the_ends_of_epochs(trainer, l2, data):
-    """From burn_in on; without averaging, a run of n epochs ends where epoch n does."""
+    """Averaging starts at burn_in; without it, a run of n epochs ends where epoch n ends."""
     arguments = {"X": DATA[data], "l2": l2}
     ends = [parameters(trainer, sweeps=n, burn_in=9, **arguments) for n in (2, 3, 4)]
     assert np.abs(ends[0] - ends[2]).max() > 10 * ROUNDING
@@ -77,11 +77,11 @@ def test_steps_become_shorter_from_epoch_to_epoch(monkeypatch):
 
 
 @pytest.mark.parametrize("data", DATA)
-def test_steps_may_be_longer_where_there_are_fewer_parameters(monkeypatch, data):
-    """Of a kind, in the order W, b, V, c, U, edges, ends; five times longer for W."""
+def test_block_rates_scale_with_block_size(monkeypatch, data):
+    """Blocks are ordered W, b, V, c, U, edges, ends; the step for W is five times longer."""
     rates, spread, X = [], epochs.block_rates, DATA[data]
     monkeypatch.setattr(
-        epochs, "block_rates", lambda *given: rates.append(spread(*given)) or rates[-1]
+        epochs, "block_rates", lambda *args: rates.append(spread(*args)) or rates[-1]
     )
     for block_steps in ("size", "equal"):
         parameters("perceptron", X=X, skip=True, sweeps=1, block_steps=block_steps)
@@ -90,16 +90,16 @@ def test_steps_may_be_longer_where_there_are_fewer_parameters(monkeypatch, data)
     expected = np.array([1.0, *(active * 6 / sizes / 5)[1:]])
     parameters("sgd", X=X, sweeps=1)
     ones = np.ones(7)
-    for found, wanted in zip(rates, (expected, ones, ones), strict=True):
-        np.testing.assert_allclose(found, wanted)
+    for rate, wanted in zip(rates, (expected, ones, ones), strict=True):
+        np.testing.assert_allclose(rate, wanted)
 
 
 def test_block_steps_leave_stored_zeros_out():
     stored = [sparse.csr_matrix(x) for x in X]
-    for own, other in zip(stored, SPARSE, strict=True):
-        own.data[:] = other.toarray().reshape(-1)
+    for instance, other in zip(stored, SPARSE, strict=True):
+        instance.data[:] = other.toarray().reshape(-1)
     arguments = {"trainer": "perceptron", "block_steps": "size"}
-    with_zeros, without = (parameters(X=own, **arguments) for own in (stored, SPARSE))
+    with_zeros, without = (parameters(X=x, **arguments) for x in (stored, SPARSE))
     np.testing.assert_allclose(with_zeros, without, rtol=1e-5, atol=1e-5)
 
 
@@ -115,8 +115,8 @@ def test_dropout_is_for_dense_features_by_default():
 
 
 @pytest.mark.usefixtures("steps")
-def test_dropout_makes_up_for_what_it_leaves_out():
-    """Without hidden units scores are linear: the mean step is the same."""
+def test_dropout_rescales_kept_inputs():
+    """Without hidden units scores are linear, so the mean step equals the step without dropout."""
     ones = [np.ones((50, 40), np.float32) for _ in range(40)]
     labels = [np.arange(50) % 2, *[np.zeros(50, int)] * 39]
 
@@ -134,11 +134,13 @@ def test_dropout_makes_up_for_what_it_leaves_out():
 def easy(n=6):
     """Return labels that features tell."""
     labels = [np.arange(k + 2) % 3 for k in range(n)]
-    return [np.eye(3, dtype=np.float32)[own] for own in labels], [own.tolist() for own in labels]
+    return [np.eye(3, dtype=np.float32)[codes] for codes in labels], [
+        codes.tolist() for codes in labels
+    ]
 
 
-def test_perceptron_rests_where_it_is_right_and_margin_moves_it():
-    """What is right by less than the margin moves; by more, it rests."""
+def test_perceptron_stops_at_separation_and_large_margin_continues():
+    """Parameters move while the margin is too small and stop once it is large enough."""
     x, y = easy()
     learned = fitted("perceptron", x, y, sweeps=40, burn_in=99)
     assert learned.score(x, y) == 1
@@ -154,8 +156,10 @@ def test_perceptron_rests_where_it_is_right_and_margin_moves_it():
     np.testing.assert_array_equal(none, at)
 
 
-def test_no_margin_is_a_perceptron():
-    perceptron, margin = (parameters(own, margin=0.0) for own in ("perceptron", "large_margin"))
+def test_large_margin_without_margin_equals_perceptron():
+    perceptron, margin = (
+        parameters(trainer, margin=0.0) for trainer in ("perceptron", "large_margin")
+    )
     np.testing.assert_array_equal(perceptron, margin)
 
 
@@ -165,22 +169,25 @@ def test_no_margin_is_a_perceptron():
 @pytest.mark.parametrize(
     ("trainer", "case", "place"), pairwise(TRAINERS, ["unknown", "empty", "weightless"], [0, 1])
 )
-def test_first_step_is_judged_by_instances_that_tell(trainer, case, place):
-    """By others all steps are alike, and the smallest, which learns nothing, would be taken."""
+def test_first_step_search_uses_informative_instances(trainer, case, place):
+    """On others all steps look alike, and the smallest, which learns nothing, would win."""
     tells = [k == place for k in range(2)]
-    x, y, fit = X[-2:], [own.tolist() for own in Y[-2:]], {}
+    x, y, fit = X[-2:], [labels.tolist() for labels in Y[-2:]], {}
     if case == "unknown":
-        y = [own if known else [None] * len(own) for own, known in zip(y, tells, strict=True)]
+        y = [
+            labels if known else [None] * len(labels)
+            for labels, known in zip(y, tells, strict=True)
+        ]
     elif case == "empty":
-        x = [own if known else own[:0] for own, known in zip(x, tells, strict=True)]
-        y = [own if known else own[:0] for own, known in zip(y, tells, strict=True)]
+        x = [instance if known else instance[:0] for instance, known in zip(x, tells, strict=True)]
+        y = [labels if known else labels[:0] for labels, known in zip(y, tells, strict=True)]
     else:
         fit = {"sample_weight": np.array(tells, dtype=float)}
     crf = fitted(trainer, x, y, fit, step=None, sweeps=1)
     assert crf.training_.standing.numbers["step"] > 1e-6
 
 
-def test_without_an_epoch_parameters_stay():
+def test_zero_epochs_keep_parameters():
     """The first ones, and the average of the model that is trained further."""
     first = parameters(sweeps=0)
     np.testing.assert_allclose(first, parameters(sweeps=1, step=1e-30), atol=1e-20)
@@ -196,7 +203,7 @@ def test_penalty_is_summed_in_float64():
     assert epochs.penalty(0.0, np.array([np.inf], np.float32)) == 0
 
 
-def test_features_that_are_too_large_raise_or_warn():
+def test_training_raises_or_warns_on_huge_features():
     huge = [np.float32(1e30) * x for x in X]
     with pytest.raises(ValueError, match="no step"):
         fitted(X=huge, step=None)

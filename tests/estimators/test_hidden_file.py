@@ -59,19 +59,19 @@ def assert_rejected(path, message=NOT_A_MODEL):
     ],
 )
 def test_loaded_model_is_the_same(arguments, trainer, tmp_path):
-    found = crf(trainer, **arguments).fit(X, Y)
-    found.save(tmp_path / "m.crfx")
+    model = crf(trainer, **arguments).fit(X, Y)
+    model.save(tmp_path / "m.crfx")
     again = load(tmp_path / "m.crfx")
-    assert again.get_params() == found.get_params()
-    assert again.history_ == found.history_
-    np.testing.assert_array_equal(again.model_.node.weights, found.model_.node.weights)
+    assert again.get_params() == model.get_params()
+    assert again.history_ == model.history_
+    np.testing.assert_array_equal(again.model_.node.weights, model.model_.node.weights)
     for method in ("predict", "predict_marginals"):
-        one, other = (np.concatenate(getattr(own, method)(X)) for own in (again, found))
+        one, other = (np.concatenate(getattr(each, method)(X)) for each in (again, model))
         np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("name", ["sgd", "lbfgs", "herding"])
-def test_file_that_is_rewritten_unchanged_loads(name, damaged):
+def test_load_reads_rewritten_file(name, damaged):
     """The companion of the tests below."""
     load(damaged(name, lambda values: None, {"node.weights": lambda array: array}))
 
@@ -113,7 +113,7 @@ def part(*names, value):
         (part("training", "numbers", "more", value=1.0), "lacks what it takes"),
     ],
 )
-def test_manifest_that_lies(manifest, message, damaged):
+def test_load_rejects_inconsistent_manifest(manifest, message, damaged):
     assert_rejected(damaged("sgd", manifest), message)
 
 
@@ -127,7 +127,7 @@ DAMAGES = {
 }
 
 
-def test_arrays_that_do_not_fit(damaged):
+def test_load_rejects_arrays_of_wrong_shape(damaged):
     for change in DAMAGES.values():
         for name in ("node.weights", "training.values", "training.sum"):
             assert_rejected(damaged("sgd", arrays={name: change}))
@@ -135,7 +135,7 @@ def test_arrays_that_do_not_fit(damaged):
             assert_rejected(damaged("lbfgs", arrays={f"training.{name}": change}))
 
 
-def test_memory_of_lbfgs_is_the_number_of_its_steps(files, damaged):
+def test_load_checks_lbfgs_memory_size(files, damaged):
     assert load(files / "lbfgs").training_.standing.numbers["memory"] == 6
     for memory in (-1, 0, 5, 7, 1.5):
         assert_rejected(damaged("lbfgs", part("training", "numbers", "memory", value=memory)))
@@ -144,14 +144,14 @@ def test_memory_of_lbfgs_is_the_number_of_its_steps(files, damaged):
         load(path) if damage in ("short", "long") else assert_rejected(path)
 
 
-def test_steps_of_lbfgs_that_were_not_taken(damaged):
+def test_load_rejects_invalid_lbfgs_steps(damaged):
     """A change of parameters against that of the gradient would be divided by."""
     path = damaged("lbfgs", arrays={"training.change2": np.zeros_like})
     assert_rejected(path, "steps that it cannot have taken")
 
 
-def test_votes_that_do_not_fit(damaged):
+def test_load_rejects_votes_of_wrong_shape(damaged):
     for name in ("short", "nan", "whole numbers"):
         change = DAMAGES[name]
-        path = damaged("herding", arrays={"votes": lambda array, own=change: own(array.T).T})
+        path = damaged("herding", arrays={"votes": lambda array, change=change: change(array.T).T})
         assert_rejected(path, "its votes")

@@ -28,26 +28,26 @@ def crf(trainer, n, **arguments):
     )
 
 
-def taken(way, found, tmp_path):
+def taken(way, model, tmp_path):
     """Return the model as it comes back."""
     if way == "memory":
-        return found
+        return model
     if way == "pickle":
-        return pickle.loads(pickle.dumps(found))
-    found.save(tmp_path / "m.crfx")
+        return pickle.loads(pickle.dumps(model))
+    model.save(tmp_path / "m.crfx")
     return str(tmp_path / "m.crfx")
 
 
-def assert_same_run(found, expected):
-    np.testing.assert_array_equal(get_weights(found.model_), get_weights(expected.model_))
-    assert found.history_["objective"] == expected.history_["objective"]
-    assert len(found.history_["seconds"]) == found.n_iter_ == expected.n_iter_
-    assert found.best_iteration_ == expected.best_iteration_
+def assert_same_run(model, expected):
+    np.testing.assert_array_equal(get_weights(model.model_), get_weights(expected.model_))
+    assert model.history_["objective"] == expected.history_["objective"]
+    assert len(model.history_["seconds"]) == model.n_iter_ == expected.n_iter_
+    assert model.best_iteration_ == expected.best_iteration_
 
 
 @pytest.mark.parametrize(("trainer", "way", "data"), pairwise(TRAINERS, WAYS, list(DATA)))
-def test_parts_are_one_run(trainer, way, data, tmp_path):
-    """Also the step, where it was found by trials."""
+def test_warm_start_equals_one_run(trainer, way, data, tmp_path):
+    """This includes the step if it was found by trials."""
     X = DATA[data]
     whole = crf(trainer, 7, step=None).fit(X, Y)
     part = crf(trainer, 3, step=None).fit(X, Y)
@@ -58,18 +58,18 @@ def test_parts_are_one_run(trainer, way, data, tmp_path):
 
 
 @pytest.mark.parametrize("trainer", ["sgd", "perceptron", "large_margin"])
-def test_parts_are_one_run_where_python_takes_the_steps(monkeypatch, trainer, tmp_path):
+def test_warm_start_equals_one_run_in_python(monkeypatch, trainer, tmp_path):
     monkeypatch.setattr(epochs, "can_take_steps", lambda *_: False)
     whole = crf(trainer, 4).fit(X, Y)
     part = crf(trainer, 2).fit(X, Y)
     for way in WAYS:
-        found = crf(trainer, 2).fit(X, Y, init_model=taken(way, part, tmp_path))
-        assert_same_run(found, whole)
+        model = crf(trainer, 2).fit(X, Y, init_model=taken(way, part, tmp_path))
+        assert_same_run(model, whole)
 
 
 @pytest.mark.parametrize("data", DATA)
-def test_parts_are_one_run_while_parameters_shrink(data):
-    """How much they did is remembered: when it is counted anew, bits change."""
+def test_warm_start_equals_one_run_with_shrinkage(data):
+    """The state keeps the shrinkage so far, since starting its product anew changes bits."""
     arguments, X = {"l2": 5.0, "step": 0.2}, DATA[data]
     whole = crf("sgd", 6, **arguments).fit(X, Y)
     for n_first in (1, 2, 3):
@@ -79,28 +79,28 @@ def test_parts_are_one_run_while_parameters_shrink(data):
 
 
 @pytest.mark.parametrize(("n_left", "way", "tol"), pairwise([1, 4, 12], WAYS, [1e-3, 1e-10]))
-def test_parts_converge_where_one_run_does(tol, way, n_left, tmp_path):
+def test_warm_start_converges_as_one_run(tol, way, n_left, tmp_path):
     """The last values of L-BFGS tell whether it was near the minimum, and in which precision."""
     arguments = {"l2": 0.5, "tol": tol}
     whole = crf("lbfgs", 500, **arguments).fit(X, Y)
     assert n_left < whole.n_iter_ < 500
     assert ("fine" in whole.training_.standing.numbers) == (tol < 1e-8)
     part = crf("lbfgs", whole.n_iter_ - n_left, **arguments).fit(X, Y)
-    found = crf("lbfgs", 500, **arguments).fit(X, Y, init_model=taken(way, part, tmp_path))
-    assert_same_run(found, whole)
+    model = crf("lbfgs", 500, **arguments).fit(X, Y, init_model=taken(way, part, tmp_path))
+    assert_same_run(model, whole)
 
 
-def test_other_instances_are_learned_from_until_it_converges():
+def test_warm_start_on_other_instances_converges():
     arguments = {"l2": 0.5, "tol": 1e-7}
     part = crf("lbfgs", 500, **arguments).fit(X[:10], Y[:10])
-    found = crf("lbfgs", 500, **arguments).fit(X, Y, init_model=part)
-    assert found.n_iter_ > part.n_iter_ + 12
-    more = crf("lbfgs", 500, **arguments).fit(X, Y, init_model=found)
-    assert more.history_["objective"][-1] > 0.999 * found.history_["objective"][-1]
+    model = crf("lbfgs", 500, **arguments).fit(X, Y, init_model=part)
+    assert model.n_iter_ > part.n_iter_ + 12
+    more = crf("lbfgs", 500, **arguments).fit(X, Y, init_model=model)
+    assert more.history_["objective"][-1] > 0.999 * model.history_["objective"][-1]
 
 
-@pytest.mark.parametrize("take", [copy.deepcopy, lambda own: pickle.loads(pickle.dumps(own))])
-def test_from_a_copy_taken_in_training(take):
+@pytest.mark.parametrize("take", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_warm_start_from_copy_taken_in_training(take):
     copies = []
 
     def keep(progress):
@@ -113,13 +113,13 @@ def test_from_a_copy_taken_in_training(take):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_votes_of_parts_are_those_of_one_run(way, tmp_path):
+def test_warm_start_keeps_votes_of_one_run(way, tmp_path):
     whole = crf("perceptron", 6, herding=True).fit(X, Y)
     part = crf("perceptron", 4, herding=True).fit(X, Y)
-    found = crf("perceptron", 2, herding=True).fit(X, Y, init_model=taken(way, part, tmp_path))
-    assert_same_run(found, whole)
+    model = crf("perceptron", 2, herding=True).fit(X, Y, init_model=taken(way, part, tmp_path))
+    assert_same_run(model, whole)
     assert len(part.votes_) == 2
-    np.testing.assert_array_equal(found.votes_, whole.votes_)
+    np.testing.assert_array_equal(model.votes_, whole.votes_)
 
 
 @pytest.mark.parametrize("trainer", TRAINERS)
@@ -143,31 +143,31 @@ def test_warm_start_from_itself(trainer):
 
 
 @pytest.mark.parametrize("place", range(len(TRAINERS)))
-def test_another_trainer_begins_with_the_parameters(place):
+def test_warm_start_with_another_trainer_keeps_parameters(place):
     first, then = TRAINERS[place - 1], TRAINERS[place]
     start = crf(first, 3).fit(X, Y)
-    found = crf(then, 0).fit(X, Y, init_model=start)
-    np.testing.assert_array_equal(get_weights(found.model_), get_weights(start.model_))
-    found = crf(then, 2).fit(X, Y, init_model=start)
-    assert found.n_iter_ == len(found.history_["objective"]) == 2
-    assert found.training_.standing.trainer == then
+    model = crf(then, 0).fit(X, Y, init_model=start)
+    np.testing.assert_array_equal(get_weights(model.model_), get_weights(start.model_))
+    model = crf(then, 2).fit(X, Y, init_model=start)
+    assert model.n_iter_ == len(model.history_["objective"]) == 2
+    assert model.training_.standing.trainer == then
 
 
 @pytest.mark.parametrize(
     "other", [{"n_hidden": 4}, {"activation": "tanh"}, {"skip": False}, {"start_end": False}]
 )
-def test_model_of_another_shape_becomes_the_base(other):
+def test_warm_start_uses_model_of_another_shape_as_base(other):
     """The shape of the model counts, not the arguments of its estimator."""
     start = crf("sgd", 2).fit(X, Y)
-    found = crf("sgd", 2, **other).fit(X, Y, init_model=start.set_params(**other))
-    assert found.model_.base is start.model_
-    assert found.n_iter_ == 2
-    shape = found.model_.node.shape
-    wanted = found.n_hidden, found.activation, found.skip
+    model = crf("sgd", 2, **other).fit(X, Y, init_model=start.set_params(**other))
+    assert model.model_.base is start.model_
+    assert model.n_iter_ == 2
+    shape = model.model_.node.shape
+    wanted = model.n_hidden, model.activation, model.skip
     assert (shape.n_hidden, shape.activation, shape.skip) == wanted
 
 
-def test_base_must_have_the_order_of_the_model():
+def test_warm_start_rejects_base_of_another_order():
     start = crf("sgd", 2).fit(X, Y).set_params(order=2)
     with pytest.raises(ValueError, match="order"):
         crf("sgd", 2, order=2).fit(X, Y, init_model=start)
@@ -182,19 +182,19 @@ def test_base_must_have_the_order_of_the_model():
         ("large_margin", GBCRF(2, random_state=0, n_jobs=1)),
     ],
 )
-def test_model_of_another_kind_becomes_the_base(base, trainer, tmp_path):
+def test_warm_start_uses_model_of_another_kind_as_base(base, trainer, tmp_path):
     base.fit(X, Y)
     alone = crf(trainer, 0, decode="viterbi").fit(X, Y, init_model=base)
     set_to_nothing(alone)
-    one, other = (np.concatenate(own.predict_marginals(X)) for own in (alone, base))
+    one, other = (np.concatenate(each.predict_marginals(X)) for each in (alone, base))
     np.testing.assert_allclose(one, other, atol=1e-5)
-    found = crf(trainer, 3).fit(X, Y, init_model=base)
-    assert found.model_.base is base.model_
+    model = crf(trainer, 3).fit(X, Y, init_model=base)
+    assert model.model_.base is base.model_
     if trainer in ("sgd", "lbfgs"):
-        assert found.history_["objective"][-1] < crf(trainer, 3).fit(X, Y).history_["objective"][-1]
-    found.save(tmp_path / "m.crfx")
+        assert model.history_["objective"][-1] < crf(trainer, 3).fit(X, Y).history_["objective"][-1]
+    model.save(tmp_path / "m.crfx")
     one, other = (
-        np.concatenate(own.predict_marginals(X)) for own in (found, load(tmp_path / "m.crfx"))
+        np.concatenate(each.predict_marginals(X)) for each in (model, load(tmp_path / "m.crfx"))
     )
     np.testing.assert_array_equal(one, other)
 
@@ -210,13 +210,13 @@ def set_to_nothing(crf):
     ("make", "rounds"),
     [(LinearCRF, "max_iter"), (GBCRF, "n_estimators"), (TreeCRF, "n_estimators")],
 )
-def test_base_of_other_kinds(make, rounds):
+def test_hidden_unit_model_is_base_of_other_kinds(make, rounds):
     base, joint = crf("sgd", 3).fit(X, Y), crf("perceptron", 4).fit(X, Y)
     above = make(**{rounds: 2}).fit(X, Y, init_model=base)
     assert above.model_.base is base.model_
     assert above.log_likelihood(X, Y).sum() > base.log_likelihood(X, Y).sum()
     same = make(**{rounds: 0}).fit(X, Y, init_model=joint)
-    np.testing.assert_array_equal(*(np.concatenate(own.predict(X)) for own in (same, joint)))
+    np.testing.assert_array_equal(*(np.concatenate(model.predict(X)) for model in (same, joint)))
     votes = crf("perceptron", 4, herding=True).fit(X, Y)
     with pytest.raises(ValueError, match="votes"):
         make(**{rounds: 0}).fit(X, Y, init_model=votes)

@@ -28,7 +28,7 @@ def crf(trainer="sgd", **arguments):
 # What it learns.
 
 
-def test_units_learn_what_no_linear_model_can():
+def test_hidden_units_learn_nonlinear_labels():
     """The label is whether the signs of two features differ."""
     random = np.random.default_rng(0)
     X = [random.choice([-1.0, 1.0], size=(5, 2)).astype(np.float32) for _ in range(40)]
@@ -51,33 +51,33 @@ def test_units_learn_what_no_linear_model_can():
     ],
 )
 def test_every_trainer_learns(trainer, activation):
-    found = crf(trainer, activation=activation, sweeps=30, max_iter=40, l2=0.1, dropout=0.0)
-    found.fit(X, Y)
-    assert found.score(X, Y) > 0.75
-    assert found.score(X_DEV, Y_DEV) > 0.6
-    assert len(found.history_["objective"]) == len(found.history_["seconds"]) == found.n_iter_
-    assert found.transitions_.shape == (3, 3)
+    model = crf(trainer, activation=activation, sweeps=30, max_iter=40, l2=0.1, dropout=0.0)
+    model.fit(X, Y)
+    assert model.score(X, Y) > 0.75
+    assert model.score(X_DEV, Y_DEV) > 0.6
+    assert len(model.history_["objective"]) == len(model.history_["seconds"]) == model.n_iter_
+    assert model.transitions_.shape == (3, 3)
 
 
-def test_objective_is_likelihood_and_penalty():
+def test_objective_is_likelihood_plus_penalty():
     for trainer in ("sgd", "lbfgs"):
-        found = crf(trainer, l2=0.3).fit(X, Y)
-        expected = -found.log_likelihood(X, Y).sum() + 0.3 * (get_weights(found.model_) ** 2).sum()
-        assert found.history_["objective"][-1] == pytest.approx(expected, rel=1e-5)
+        model = crf(trainer, l2=0.3).fit(X, Y)
+        expected = -model.log_likelihood(X, Y).sum() + 0.3 * (get_weights(model.model_) ** 2).sum()
+        assert model.history_["objective"][-1] == pytest.approx(expected, rel=1e-5)
 
 
-def test_without_units_it_is_a_linear_model():
+def test_no_hidden_units_equal_linear_model():
     """The constant of a label is the weight of a feature that is always 1."""
     ones = [np.column_stack([x, np.ones(len(x), np.float32)]) for x in X]
     arguments = {"trainer": "lbfgs", "l2": 0.5, "tol": 1e-9, "max_iter": 500}
-    found = HiddenUnitCRF(0, skip=True, **arguments).fit(X, Y)
+    model = HiddenUnitCRF(0, skip=True, **arguments).fit(X, Y)
     peer = LinearCRF(features="all", **arguments).fit(ones, Y)
-    parts = found.model_.node.shape.split(found.model_.node.weights)
+    parts = model.model_.node.shape.split(model.model_.node.weights)
     expected = peer.model_.node.weights.reshape(5, 3)
     np.testing.assert_allclose(parts["skip"], expected[:4], atol=CONVERGED)
     np.testing.assert_allclose(parts["constant"], expected[4], atol=CONVERGED)
-    np.testing.assert_allclose(found.transitions_, peer.transitions_, atol=CONVERGED)
-    objectives = [own.history_["objective"][-1] for own in (found, peer)]
+    np.testing.assert_allclose(model.transitions_, peer.transitions_, atol=CONVERGED)
+    objectives = [each.history_["objective"][-1] for each in (model, peer)]
     assert objectives[0] == pytest.approx(objectives[1], rel=1e-5)
 
 
@@ -92,10 +92,10 @@ def test_same_seed_gives_the_same_model():
 
 @pytest.mark.parametrize("trainer", TRAINERS)
 def test_forests_and_unknown_labels_can_be_learned(trainer):
-    partial = [[None if k % 3 == 1 else label for k, label in enumerate(own)] for own in Y]
+    partial = [[None if k % 3 == 1 else label for k, label in enumerate(labels)] for labels in Y]
     arguments = {"sweeps": 8, "max_iter": 30, "skip": True, "dropout": 0.0}
-    found = crf(trainer, **arguments).fit(X, partial, parents=PARENTS)
-    assert found.score(X, Y, parents=PARENTS) > 0.7
+    model = crf(trainer, **arguments).fit(X, partial, parents=PARENTS)
+    assert model.score(X, Y, parents=PARENTS) > 0.7
     assert crf(trainer, **arguments).fit(X, partial).score(X, Y) > 0.7
 
 
@@ -116,19 +116,19 @@ def test_early_stopping_restores_the_best_parameters(trainer, metric, decode):
     arguments = {"sweeps": 25, "max_iter": 60, "l2": 0.0, "step": 0.5, "burn_in": 99}
     arguments |= {"decode": decode}
     seen = []
-    found = crf(trainer, **arguments, early_stopping_rounds=3, eval_metric=metric)
+    model = crf(trainer, **arguments, early_stopping_rounds=3, eval_metric=metric)
 
     def look(progress):
-        seen.append(get_weights(found.model_))
+        seen.append(get_weights(model.model_))
 
-    found.fit(X[:8], Y[:8], eval_set=(X_DEV, Y_DEV), callbacks=[look])
-    values = np.array(found.history_["eval_metric"])
+    model.fit(X[:8], Y[:8], eval_set=(X_DEV, Y_DEV), callbacks=[look])
+    values = np.array(model.history_["eval_metric"])
     best = int(values.argmax() if metric == "token_accuracy" else values.argmin())
-    assert found.best_iteration_ == best
-    assert found.n_iter_ == best + 4 < (60 if trainer == "lbfgs" else 25)
-    np.testing.assert_array_equal(get_weights(found.model_), seen[best].astype(np.float32))
+    assert model.best_iteration_ == best
+    assert model.n_iter_ == best + 4 < (60 if trainer == "lbfgs" else 25)
+    np.testing.assert_array_equal(get_weights(model.model_), seen[best].astype(np.float32))
     if metric == "token_accuracy":
-        assert found.score(X_DEV, Y_DEV) == pytest.approx(values[best])
+        assert model.score(X_DEV, Y_DEV) == pytest.approx(values[best])
 
 
 # Pre-training.
@@ -136,8 +136,8 @@ def test_early_stopping_restores_the_best_parameters(trainer, metric, decode):
 
 def before_training(pretrain, X=X, **arguments):
     """Return the log-likelihood of the labels with no epoch after pre-training."""
-    found = crf(sweeps=0, pretrain=pretrain, dropout=0.0, **arguments).fit(X, Y)
-    return found.log_likelihood(X, Y).sum()
+    model = crf(sweeps=0, pretrain=pretrain, dropout=0.0, **arguments).fit(X, Y)
+    return model.log_likelihood(X, Y).sum()
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def before_training(pretrain, X=X, **arguments):
     [("discriminative", 20, X), ("discriminative", 20, SPARSE), ("contrastive", 300, X)],
     ids=["discriminative", "sparse", "contrastive"],
 )
-def test_pretraining_is_better_than_nothing(pretrain, n, X):
+def test_pretraining_raises_initial_likelihood(pretrain, n, X):
     assert before_training(pretrain, X, pretrain_sweeps=n) > before_training(None, X) + 5
 
 
@@ -153,7 +153,7 @@ def test_pretraining_is_better_than_nothing(pretrain, n, X):
     ("trainer", "pretrain"),
     [("sgd", "discriminative"), ("lbfgs", "contrastive"), ("perceptron", "contrastive")],
 )
-def test_pretraining_is_where_training_begins(trainer, pretrain):
+def test_training_starts_from_pretraining(trainer, pretrain):
     first = crf(trainer, sweeps=0, max_iter=0, pretrain=pretrain, pretrain_sweeps=2).fit(X, Y)
     parts = first.model_.node.shape.split(first.model_.node.weights)
     assert parts["bias"].any()
@@ -163,9 +163,11 @@ def test_pretraining_is_where_training_begins(trainer, pretrain):
 
 
 @pytest.mark.parametrize("make", [lambda x: x > 1, np.sign], ids=["binary", "spins"])
-def test_contrastive_divergence_takes_features_of_every_kind(make):
-    given = [make(x).astype(np.float32) for x in X]
-    assert before_training("contrastive", given, pretrain_sweeps=20) > before_training(None, given)
+def test_contrastive_divergence_takes_any_real_features(make):
+    inputs = [make(x).astype(np.float32) for x in X]
+    assert before_training("contrastive", inputs, pretrain_sweeps=20) > before_training(
+        None, inputs
+    )
 
 
 def test_pretraining_is_not_done_again():
@@ -182,7 +184,7 @@ DICTS = [[{"w": label, "n": 0.5} for label in labels] for labels in Y]
 
 
 @pytest.mark.parametrize(
-    ("trainer", "given", "arguments"),
+    ("trainer", "inputs", "arguments"),
     [
         ("sgd", WORDS, {}),
         ("lbfgs", DICTS, {}),
@@ -193,10 +195,10 @@ DICTS = [[{"w": label, "n": 0.5} for label in labels] for labels in Y]
     ],
     ids=range(6),
 )
-def test_words_and_dicts(trainer, given, arguments):
+def test_words_and_dicts(trainer, inputs, arguments):
     usual = {"n_hidden": 30, "sweeps": 40, "max_iter": 30, "step": None, "dropout": 0.0}
-    found = crf(trainer, **usual, **arguments).fit(given, Y)
-    assert found.score(given, Y) > 0.9
+    model = crf(trainer, **usual, **arguments).fit(inputs, Y)
+    assert model.score(inputs, Y) > 0.9
 
 
 @pytest.mark.parametrize(
@@ -217,57 +219,57 @@ def test_fit_rejects_arguments(arguments, message):
 
 
 def test_fit_takes_numbers_of_numpy(tmp_path):
-    found = crf(n_hidden=np.int64(3), skip=np.bool_(True), sweeps=np.int64(1)).fit(X, Y)
-    found.save(tmp_path / "m.crfx")
-    assert load(tmp_path / "m.crfx").model_.node.shape == found.model_.node.shape
+    model = crf(n_hidden=np.int64(3), skip=np.bool_(True), sweeps=np.int64(1)).fit(X, Y)
+    model.save(tmp_path / "m.crfx")
+    assert load(tmp_path / "m.crfx").model_.node.shape == model.model_.node.shape
 
 
 # Herding.
 
 
 @pytest.mark.parametrize("arguments", [{"sweeps": 0}, {"burn_in": 9}], ids=str)
-def test_parameters_decide_where_no_epoch_has_voted(arguments, tmp_path):
-    found = crf("perceptron", herding=True, **arguments).fit(X, Y)
-    codes = np.concatenate(found.predict_marginals(X)).argmax(axis=1)
-    np.testing.assert_array_equal(found.classes_[codes], np.concatenate(found.predict(X)))
-    found.save(tmp_path / "m.crfx")
+def test_herding_without_votes_predicts_from_parameters(arguments, tmp_path):
+    model = crf("perceptron", herding=True, **arguments).fit(X, Y)
+    codes = np.concatenate(model.predict_marginals(X)).argmax(axis=1)
+    np.testing.assert_array_equal(model.classes_[codes], np.concatenate(model.predict(X)))
+    model.save(tmp_path / "m.crfx")
     assert load(tmp_path / "m.crfx").votes_ == []
 
 
-def test_every_epoch_votes():
+def test_herding_counts_one_vote_per_epoch():
     """Votes are what models that end after 2, 3 and 4 epochs predict."""
     arguments = {"trainer": "perceptron", "dropout": 0.0}
-    found = crf(sweeps=4, burn_in=1, herding=True, **arguments).fit(X, Y)
+    model = crf(sweeps=4, burn_in=1, herding=True, **arguments).fit(X, Y)
     expected = np.zeros((sum(map(len, X)), 3))
     for n in (2, 3, 4):
         labels = np.concatenate(crf(sweeps=n, burn_in=9, **arguments).fit(X, Y).predict(X))
-        expected += labels[:, None] == found.classes_
-    shares = np.concatenate(found.predict_marginals(X))
+        expected += labels[:, None] == model.classes_
+    shares = np.concatenate(model.predict_marginals(X))
     np.testing.assert_allclose(shares, expected / 3, rtol=1e-6)
     assert len(np.unique(shares)) > 2  # the epochs do not all agree
-    predicted = np.concatenate(found.predict(X))
-    np.testing.assert_array_equal(predicted, found.classes_[expected.argmax(axis=1)])
-    assert found.score(X, Y) == pytest.approx(np.mean(predicted == np.concatenate(Y)))
+    predicted = np.concatenate(model.predict(X))
+    np.testing.assert_array_equal(predicted, model.classes_[expected.argmax(axis=1)])
+    assert model.score(X, Y) == pytest.approx(np.mean(predicted == np.concatenate(Y)))
 
 
-def test_voting_leaves_the_parameters_alone():
-    """Also while others predict with them."""
-    found = crf("perceptron", herding=True).fit(X, Y)
-    before, expected = get_weights(found.model_), found.predict_marginals(X)
+def test_predicting_by_votes_keeps_parameters():
+    """This holds while other threads predict, too."""
+    model = crf("perceptron", herding=True).fit(X, Y)
+    before, expected = get_weights(model.model_), model.predict_marginals(X)
     with ThreadPoolExecutor(4) as pool:
-        answers = list(pool.map(lambda _: found.predict_marginals(X), range(20)))
+        answers = list(pool.map(lambda _: model.predict_marginals(X), range(20)))
     for answer in answers:
         np.testing.assert_array_equal(np.concatenate(answer), np.concatenate(expected))
-    np.testing.assert_array_equal(get_weights(found.model_), before)
+    np.testing.assert_array_equal(get_weights(model.model_), before)
 
 
-def test_votes_give_no_probabilities_of_labellings():
-    found = crf("large_margin", herding=True).fit(X, Y)
+def test_herding_rejects_probabilities_of_labellings():
+    model = crf("large_margin", herding=True).fit(X, Y)
     for ask in (
-        lambda: found.log_likelihood(X, Y),
-        lambda: found.predict_edge_marginals(X),
-        lambda: found.predict_kbest(X, 2),
-        lambda: found.sample(X),
+        lambda: model.log_likelihood(X, Y),
+        lambda: model.predict_edge_marginals(X),
+        lambda: model.predict_kbest(X, 2),
+        lambda: model.sample(X),
     ):
         with pytest.raises(ValueError, match="sweeps vote on labels"):
             ask()
@@ -284,12 +286,12 @@ def test_eval_metric_of_labels_counts_votes():
 
 
 @pytest.mark.parametrize("herding", [False, True])
-def test_fit_that_fails_before_it_learns_changes_nothing(herding):
-    found = crf("perceptron", herding=herding).fit(SPARSE, Y)
-    before, state = found.predict_marginals(SPARSE), found.training_
-    found.set_params(pretrain="contrastive")
+def test_failed_fit_changes_nothing(herding):
+    model = crf("perceptron", herding=herding).fit(SPARSE, Y)
+    before, state = model.predict_marginals(SPARSE), model.training_
+    model.set_params(pretrain="contrastive")
     with pytest.raises(ValueError, match="X must be dense"):
-        found.fit(SPARSE, Y)
-    for one, other in zip(found.predict_marginals(SPARSE), before, strict=True):
+        model.fit(SPARSE, Y)
+    for one, other in zip(model.predict_marginals(SPARSE), before, strict=True):
         np.testing.assert_array_equal(one, other)
-    assert found.training_ is state
+    assert model.training_ is state

@@ -51,7 +51,7 @@ def induced():
     return LinearCRF(l2=0.1, feature_induction=INDUCTION).fit(X, Y)
 
 
-def test_conjunctions_learn_what_a_linear_model_cannot(induced):
+def test_conjunctions_learn_nonlinear_labels(induced):
     plain = LinearCRF(l2=0.1).fit(X, Y)
     assert plain.score(X_NEW, Y_NEW) < 0.65
     assert induced.score(X, Y) == induced.score(X_NEW, Y_NEW) == 1
@@ -73,18 +73,18 @@ def test_coefficients_of_conjunctions_come_last(induced):
     assert even[:2].max() < 0 < 1 < even[5]  # a and b alone; a & b
 
 
-def test_conjunctions_are_features_like_others(induced):
+def test_conjunctions_equal_explicit_features(induced):
     """The conjunctions as features of their own give the same model."""
     wide = [
         [
-            [*own, *("&".join(c) for c in induced.induced_features_ if set(c) <= set(own))]
-            for own in instance
+            [*names, *("&".join(c) for c in induced.induced_features_ if set(c) <= set(names))]
+            for names in instance
         ]
         for instance in X
     ]
     plain = LinearCRF(l2=0.1, tol=1e-9).fit(wide, Y)
-    found = LinearCRF(l2=0.1, tol=1e-9, feature_induction=INDUCTION).fit(X, Y)
-    np.testing.assert_allclose(marginals(found), marginals(plain, wide), atol=CONVERGED)
+    crf = LinearCRF(l2=0.1, tol=1e-9, feature_induction=INDUCTION).fit(X, Y)
+    np.testing.assert_allclose(marginals(crf), marginals(plain, wide), atol=CONVERGED)
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,16 @@ def test_conjunctions_are_features_like_others(induced):
     [(DICTS, {"a", "b"}), (CSR, {0, 1}), (TEMPLATE(COLUMNS), {"a[0]=1", "b[0]=1"})],
     ids=["dicts", "csr", "template"],
 )
-def test_every_sparse_input_will_do(data, first):
+def test_induction_takes_every_sparse_input(data, first):
     crf = LinearCRF(l2=0.1, feature_induction=INDUCTION).fit(data, Y)
     assert crf.score(data, Y) == 1
     names = {str(name)[0] for name in crf.induced_features_[0]}
     assert names == {str(name)[0] for name in first}
-    assert all(isinstance(n, type(next(iter(first)))) for own in crf.induced_features_ for n in own)
+    assert all(
+        isinstance(n, type(next(iter(first))))
+        for conjunction in crf.induced_features_
+        for n in conjunction
+    )
 
 
 def test_stacked_and_dense_rows_are_predicted_alike():
@@ -111,14 +115,14 @@ def test_stacked_and_dense_rows_are_predicted_alike():
 
 
 def test_hashed_names_are_column_numbers():
-    """Over a forest as well."""
+    """This holds for forests as well."""
     parents = [np.arange(len(x)) - 1 for x in X]
     crf = LinearCRF(l2=0.1, n_hashed=1000, feature_induction=INDUCTION)
     assert crf.fit(X, Y, parents=parents).score(X, Y, parents=parents) == 1
     assert all(isinstance(column, int) for column in crf.induced_features_[0])
 
 
-def test_values_count():
+def test_induction_uses_feature_values():
     """The sign of a product of numbers is what no linear model sees."""
     random = np.random.default_rng(0)
     numbers = [sparse.csr_matrix(random.normal(size=(5, 3))) for _ in range(40)]
@@ -145,33 +149,33 @@ def test_induction_with_other_arguments(tmp_path, arguments):
     np.testing.assert_array_equal(marginals(load(tmp_path / "m.crfx")), marginals(crf))
 
 
-def test_all_weights_are_there_where_all_are_asked_for():
+def test_induction_keeps_all_weights_if_features_all():
     """a & b occurs with one label only."""
     coef = [LinearCRF(features=f, feature_induction=1).fit(X, Y).coef_ for f in ("all", "auto")]
     assert (coef[0][:, 5] != 0).all()
     assert np.count_nonzero(coef[1].toarray()[:, 5]) == 1
 
 
-def test_penalties_count_in_gains():
+def test_induction_gains_include_penalties():
     for penalty in ({"l2": 1e6}, {"l1": 50.0}):
         crf = LinearCRF(**penalty, feature_induction=INDUCTION).fit(X, Y)
         assert crf.induced_features_ == []
 
 
-def test_unknown_labels_say_nothing():
-    hidden = [[None if t % 3 == 1 else label for t, label in enumerate(own)] for own in Y]
+def test_induction_ignores_unknown_labels():
+    hidden = [[None if t % 3 == 1 else label for t, label in enumerate(tags)] for tags in Y]
     crf = LinearCRF(l2=0.1, feature_induction=INDUCTION).fit(X, hidden)
     assert crf.induced_features_[0] == ("a", "b")
     assert crf.score(X, Y) == 1
     assert (np.diff(crf.history_["objective"]) <= 0).all()
     alone = LinearCRF(l2=0.1, edges=None, feature_induction=INDUCTION)
-    known = [[x for t, x in enumerate(own) if t % 3 != 1] for own in X]
-    labels = [[label for label in own if label] for own in hidden]
+    known = [[x for t, x in enumerate(instance) if t % 3 != 1] for instance in X]
+    labels = [[label for label in tags if label] for tags in hidden]
     partly = clone(alone).fit(X, hidden).induced_features_
     assert partly == clone(alone).fit(known, labels).induced_features_
 
 
-def test_runs_and_threads_agree(induced):
+def test_induction_is_equal_for_any_thread_count(induced):
     for n_jobs in (1, 2):
         again = LinearCRF(l2=0.1, feature_induction=INDUCTION, n_jobs=n_jobs).fit(X, Y)
         assert again.induced_features_ == induced.induced_features_
@@ -193,7 +197,7 @@ def test_warm_start_keeps_the_conjunctions(induced):
     """The weights too, on new names as well, and further rounds add to them."""
     same = LinearCRF(l2=0.1, max_iter=0).fit(X, Y, init_model=induced)
     np.testing.assert_array_equal(marginals(same), marginals(induced))
-    more = [[[*own, "new"] for own in instance] for instance in X]
+    more = [[[*names, "new"] for names in instance] for instance in X]
     grown = LinearCRF(l2=0.1, max_iter=0).fit(more, Y, init_model=induced)
     assert grown.n_features_in_ == 6
     assert grown.induced_features_ == induced.induced_features_
@@ -217,9 +221,9 @@ def test_base_of_boosting_and_conjunctions_on_a_base(induced):
 
 
 def test_early_stopping_restores_the_best_weights():
-    """Of an earlier round: labels are drawn at random, and what is learned from them is wrong."""
+    """An earlier round is the best, since random labels of training teach nothing useful."""
     random = np.random.default_rng(0)
-    wrong = [random.choice(["odd", "even"], len(own)) for own in Y]
+    wrong = [random.choice(["odd", "even"], len(labels)) for labels in Y]
     settings = FeatureInduction(6, 1, min_gain=0, iterations=3)
     crf = LinearCRF(l2=0.0, early_stopping_rounds=12, feature_induction=settings)
     crf.fit(X, wrong, eval_set=(X_NEW, Y_NEW))

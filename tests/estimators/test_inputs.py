@@ -1,4 +1,4 @@
-"""What users pass to an estimator, and get: containers, labels, padding, attributes, warnings."""
+"""Inputs and outputs of estimators: containers, labels, padding, attributes, warnings."""
 
 import warnings
 
@@ -46,10 +46,10 @@ def test_collections_of_instances_are_lists(crf):
 
 def test_instances_of_one_length_may_come_as_one_block(crf):
     block = np.zeros((5, 3, 4), np.float32)
-    assert [len(own) for own in crf.predict(block)] == [3] * 5
+    assert [len(labels) for labels in crf.predict(block)] == [3] * 5
 
 
-def test_nothing_gives_nothing(crf):
+def test_predict_of_no_instances_returns_nothing(crf):
     assert crf.predict([]) == []
     assert crf.predict_marginals([]) == []
     assert crf.sample([], 3) == []
@@ -57,8 +57,8 @@ def test_nothing_gives_nothing(crf):
     assert crf.predict(np.zeros((0, 4)), lengths=[]).shape == (0,)
 
 
-def test_an_eval_set_may_lie_in_a_list_as_for_xgboost():
-    in_list, alone = (GBCRF(**FEW).fit(X, Y, eval_set=own) for own in ([(X, Y)], (X, Y)))
+def test_eval_set_may_be_in_a_list():
+    in_list, alone = (GBCRF(**FEW).fit(X, Y, eval_set=eval_set) for eval_set in ([(X, Y)], (X, Y)))
     assert in_list.history_["eval_metric"] == alone.history_["eval_metric"]
 
 
@@ -70,14 +70,14 @@ def test_predict_rejects_one_instance_in_place_of_many(one):
             method(one)
 
 
-def test_weights_may_lie_apart_in_memory():
+def test_sample_weight_may_be_noncontiguous():
     apart = np.ones(2 * len(DICTS))[::2]
     for trainer in ("lbfgs", "sgd"):
         crf = LinearCRF(trainer, max_iter=2, sweeps=1, random_state=0)
         crf.fit(DICTS, TAGS, sample_weight=apart)
 
 
-def test_trees_take_names_that_are_there_twice():
+def test_trees_take_duplicate_feature_names():
     twice = [[["a", "a", "b"], ["b", "b"]]] * 10
     crf = GBCRF(3, max_depth=2, min_child_weight=0).fit(twice, [["A", "B"]] * 10)
     assert crf.predict(twice)[0].tolist() == ["A", "B"]
@@ -86,7 +86,7 @@ def test_trees_take_names_that_are_there_twice():
     assert crf.predict(often)[0].tolist() == ["A", "B"]
 
 
-def test_a_feature_that_is_all_missing_is_never_used(crf):
+def test_trees_never_use_all_missing_feature(crf):
     wide = [np.column_stack([x, np.full(len(x), np.nan, np.float32)]) for x in X]
     holed = GBCRF(**FEW).fit(wide, Y)
     assert same(holed.predict_marginals(wide), crf.predict_marginals(X))
@@ -96,19 +96,19 @@ def test_a_feature_that_is_all_missing_is_never_used(crf):
 # Labels.
 
 
-def test_missing_labels_of_every_kind_are_unknown():
+def test_none_and_nan_labels_are_unknown():
     weights = [0.5] * len(X)
-    found = []
+    results = []
     for missing in (None, float("nan"), np.nan, pandas.NA):
         holes = [[missing if i % 3 == 1 else label for i, label in enumerate(y)] for y in Y]
         crf = GBCRF(**FEW).fit(X, holes, sample_weight=weights)
         assert crf.classes_.tolist() == ["L0", "L1", "L2"]
-        found.append(crf.predict_marginals(X))
-    assert all(same(found[0], other) for other in found[1:])
+        results.append(crf.predict_marginals(X))
+    assert all(same(results[0], other) for other in results[1:])
 
 
-def test_numbers_of_numpy_are_labels_like_others(tmp_path):
-    """And a model of them can be saved."""
+def test_numpy_numbers_are_valid_labels(tmp_path):
+    """A model with such labels can be saved."""
     numbers = [[np.int64(label[1]) for label in y] for y in Y]
     crf = GBCRF(**FEW, eval_metric="token_accuracy").fit(X, numbers)
     assert crf.classes_.dtype == np.int64
@@ -143,14 +143,14 @@ def test_an_edge_type_may_never_occur():
         assert crf.score(X, Y, edge_types=types) > 0.5, edges
 
 
-def test_parents_go_with_forests_that_have_edges():
+def test_parents_require_edges():
     with pytest.raises(ValueError, match="trained on forests: pass parents"):
         GBCRF(**FEW).fit(X, Y, parents=PARENTS, eval_set=(X, Y))
     alone = GBCRF(**FEW, edges=None).fit(X, Y, parents=PARENTS)
     assert same(alone.predict(X), alone.predict(X, parents=PARENTS))
 
 
-def test_rows_that_are_left_out_teach_edge_trees_nothing():
+def test_edge_trees_ignore_rows_without_edges():
     crf = GBCRF(**FEW, edges="trees", subsample=1e-9).fit(X, Y)
     learned = GBCRF(**FEW, edges="trees").fit(X, Y)
     for model, expected in ((crf, False), (learned, True)):
@@ -166,10 +166,10 @@ BLOCK_LABELS = [["a", "b", "a", "b", "a"]] * 3
 
 
 def padded(value=0.0, label="a"):
-    inputs, labels = BLOCK.copy(), [list(own) for own in BLOCK_LABELS]
-    for own, told, length in zip(inputs, labels, LENGTHS, strict=True):
-        own[length:] = value
-        told[length:] = [label] * (5 - length)
+    inputs, labels = BLOCK.copy(), [list(tags) for tags in BLOCK_LABELS]
+    for x, tags, length in zip(inputs, labels, LENGTHS, strict=True):
+        x[length:] = value
+        tags[length:] = [label] * (5 - length)
     return inputs, labels
 
 
@@ -190,7 +190,7 @@ def two_labels():
     return inputs, labels
 
 
-def test_fit_does_not_warn_of_what_is_no_padding():
+def test_fit_does_not_warn_without_padding():
     inputs, labels = padded()
     quiet = {
         "data": (BLOCK, BLOCK_LABELS),
@@ -200,18 +200,18 @@ def test_fit_does_not_warn_of_what_is_no_padding():
         "unknown labels": padded(label=None),
         "one feature": (inputs[:, :, :1], labels),
     }
-    for name, given in quiet.items():
+    for name, arguments in quiet.items():
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             warnings.filterwarnings("ignore", "L-BFGS stopped at max_iter")
-            LinearCRF(max_iter=1).fit(*given)
+            LinearCRF(max_iter=1).fit(*arguments)
         assert not caught, name
 
 
 # Fitted estimators.
 
 
-def test_a_fit_that_fails_in_its_first_round_changes_nothing():
+def test_failed_first_round_changes_nothing():
     crf = GBCRF(**FEW).fit(X, Y)
     before = crf.predict_marginals(X)
     crf.set_params(tree_params={"max_delta_step": "never"})
@@ -233,8 +233,8 @@ def test_feature_importances_are_shares_of_the_gain(crf):
 
 
 def test_models_without_trees_have_no_feature_importances():
-    for own in (GBCRF(2, base_learner=DecisionTreeRegressor()), GBCRF(0)):
-        fitted = own.fit(X, Y)
+    for crf in (GBCRF(2, base_learner=DecisionTreeRegressor()), GBCRF(0)):
+        fitted = crf.fit(X, Y)
         assert not hasattr(fitted, "feature_importances_")
     with pytest.raises(AttributeError, match="the model has no rounds"):
         _ = fitted.feature_importances_
@@ -252,7 +252,7 @@ def test_threads_may_change_after_loading(crf, tmp_path):
     assert again.model_.node.learner.n_jobs == 2
 
 
-def test_attributes_are_missing_before_fit():
+def test_attributes_raise_before_fit():
     for name in ("feature_names_in_", "n_features_in_", "coef_", "transitions_"):
         with pytest.raises(NotFittedError, match="not fitted"):
             getattr(LinearCRF(), name)
@@ -279,7 +279,7 @@ def test_predict_warns_if_no_feature_is_known():
     crf.predict([[]])
 
 
-def test_coef_are_sparse_after_loading_where_they_were(tmp_path):
+def test_loaded_coef_keeps_sparsity(tmp_path):
     crf = LinearCRF().fit([[["a", "b"], ["b"], ["a", "b"]]] * 3, [["A", "B", "B"]] * 3)
     crf.save(tmp_path / "model.crfx")
     loaded = load(tmp_path / "model.crfx")
@@ -289,11 +289,11 @@ def test_coef_are_sparse_after_loading_where_they_were(tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "dense.crfx").coef_, dense.coef_)
 
 
-def test_a_template_in_a_pipeline():
+def test_template_works_in_a_pipeline():
     template = Template("word[-1..0]", ["word"])
     words = [["a", "b"], ["b", "a"]] * 3
     pipe = make_pipeline(FunctionTransformer(template), LinearCRF(l2=0.01))
-    assert [own.tolist() for own in pipe.fit(words, words).predict(words)] == words
+    assert [labels.tolist() for labels in pipe.fit(words, words).predict(words)] == words
 
 
 # Templates.
@@ -318,4 +318,4 @@ def test_templates_reject_texts_in_other_languages(not_refused):
         "upper case": (("Lower(word[0])", ["word"]), "lower, shape, kind"),
         "twice": (("word[0]", ["word", "word"]), "'word' is there twice"),
     }
-    assert not_refused(lambda given: Template(*given), cases) == {}
+    assert not_refused(lambda arguments: Template(*arguments), cases) == {}

@@ -55,7 +55,7 @@ def test_l1_makes_weights_zero():
     [("observed", "table"), ("observed", "linear"), ("all", "linear"), ("all", None)],
 )
 def test_sparse_and_dense_input_agree(features, edges):
-    """With all weights, or those observed, zeros are absent entries."""
+    """Zeros count as absent entries, with all weights or only the observed ones."""
     arguments = {"features": features, "edges": edges, "tol": 1e-8}
     from_sparse = LinearCRF(**arguments).fit(SPARSE, Y)
     from_dense = LinearCRF(**arguments).fit([x.toarray() for x in SPARSE], Y)
@@ -93,10 +93,10 @@ def test_epochs_learn(trainer, edges, data):
     assert crf.history_["objective"][-1] < crf.history_["objective"][0]
 
 
-def test_sgd_comes_close_to_the_minimum_of_lbfgs():
+def test_sgd_approaches_minimum_of_lbfgs():
     lowest = LinearCRF(l2=0.5, tol=1e-9).fit(X, Y).history_["objective"][-1]
-    found = LinearCRF("sgd", l2=0.5, sweeps=100, random_state=0).fit(X, Y)
-    assert lowest <= found.history_["objective"][-1] < 1.02 * lowest
+    crf = LinearCRF("sgd", l2=0.5, sweeps=100, random_state=0).fit(X, Y)
+    assert lowest <= crf.history_["objective"][-1] < 1.02 * lowest
 
 
 def test_seed_makes_a_run_repeatable():
@@ -107,9 +107,9 @@ def test_seed_makes_a_run_repeatable():
         assert np.abs(first - other).max() > 0
 
 
-def test_large_margin_is_kept_where_it_can_be():
+def test_large_margin_separates_easy_data():
     """The perceptron stops at the first separation, the large margin goes on."""
-    easy = [8 * np.eye(4, dtype=np.float32)[[int(label[1]) for label in own]] for own in Y]
+    easy = [8 * np.eye(4, dtype=np.float32)[[int(label[1]) for label in labels]] for labels in Y]
     for trainer, least in (("perceptron", 0.0), ("large_margin", 1.0)):
         crf = LinearCRF(trainer, sweeps=30, burn_in=29, random_state=0).fit(easy, Y)
         best = crf.predict_kbest(easy, 2)
@@ -189,15 +189,17 @@ def test_generators_are_read_once():
     assert len(crf.predict(x for x in WORDS)) == 3
 
 
-def test_coef_are_the_weights_behind_the_scores():
+def test_coef_explain_scores():
     X = [[{"w": "a", "n": 2.0}, {"w": "b"}], [{"w": "b"}]]
     crf = LinearCRF(edges=None).fit(X, [["A", "B"], ["B"]])
     assert crf.coef_.shape == (2, 3)
     assert crf.coef_[0, crf.feature_names_in_.tolist().index("w:b")] == 0
     # Without edges a marginal is the softmax of the scores: their difference is its logit.
-    found = crf.predict_marginals([[{"n": 1.5}]])[0][0]
+    marginals = crf.predict_marginals([[{"n": 1.5}]])[0][0]
     scores = crf.coef_.toarray()[:, crf.feature_names_in_.tolist().index("n")] * 1.5
-    np.testing.assert_allclose(np.log(found[0] / found[1]), scores[0] - scores[1], rtol=1e-5)
+    np.testing.assert_allclose(
+        np.log(marginals[0] / marginals[1]), scores[0] - scores[1], rtol=1e-5
+    )
     dense = LinearCRF().fit([np.eye(2)], [["A", "B"]])
     assert isinstance(dense.coef_, np.ndarray)
     assert dense.coef_.shape == (2, 2)
@@ -210,7 +212,7 @@ TEXTS, TEXT_TAGS = [[["a"], ["b"], ["c"]], [["a"], ["c"]]], [["D", "N", "V"], ["
 TYPES = [np.arange(len(x)) % 2 for x in X]
 
 
-def test_new_words_are_left_out_where_a_base_does_not_know_them():
+def test_base_ignores_unknown_words():
     base = LinearCRF(edges=None, max_iter=5).fit(TEXTS, TEXT_TAGS)
     above = LinearCRF(max_iter=5).fit(TEXTS, TEXT_TAGS, init_model=base)
     many = [[[f"new{k}"] for k in range(2000)]]
@@ -225,7 +227,9 @@ def test_new_words_are_left_out_where_a_base_does_not_know_them():
     sweeping.partial_fit(TEXTS, [["D", "N", "Q"], ["D", "Q"]], classes=["Q"])
     assert sweeping.model_.base.n_labels == before + 1
     assert base.model_.n_labels == before
-    now, then = (own.problem(rows.batch).scores.node for own in (sweeping.model_.base, base.model_))
+    now, then = (
+        model.problem(rows.batch).scores.node for model in (sweeping.model_.base, base.model_)
+    )
     np.testing.assert_allclose(now[:, [0, 1, 3]], then, rtol=1e-6)
 
 
@@ -256,9 +260,9 @@ def test_partial_fit_takes_a_new_step():
     np.testing.assert_allclose(crf._partial.parameters.values, before, atol=1e-6)
 
 
-def test_first_step_is_sought_once(monkeypatch):
+def test_first_step_is_searched_once(monkeypatch):
     sought, find = [], epochs.with_good_step
-    monkeypatch.setattr(epochs, "with_good_step", lambda *own: sought.append(1) or find(*own))
+    monkeypatch.setattr(epochs, "with_good_step", lambda *args: sought.append(1) or find(*args))
     crf = LinearCRF("sgd", random_state=0)
     for _ in range(3):
         crf.partial_fit(X, Y)
@@ -300,7 +304,7 @@ def test_missing_values_count_as_zero_for_every_trainer(trainer):
 def test_empty_instances_one_at_a_time(trainer, edges):
     crf = LinearCRF(trainer, edges=edges, batch_size=1, sweeps=1, step=0.1)
     crf.fit([X[0], X[0][:0]], [Y[0], []])
-    assert [len(own) for own in crf.predict([X[0][:0], X[0]])] == [0, len(X[0])]
+    assert [len(labels) for labels in crf.predict([X[0][:0], X[0]])] == [0, len(X[0])]
 
 
 @pytest.mark.parametrize("trainer", ["lbfgs", "sgd"])
@@ -320,9 +324,9 @@ def test_bases_whose_edges_are_shared_otherwise(trainer, below, above, structure
     LinearCRF(trainer, edges=above, sweeps=1, max_iter=2).fit(X, Y, **structure, init_model=base)
 
 
-def test_base_with_more_edge_types_than_the_data():
+def test_base_may_have_more_edge_types_than_data():
     base = GBCRF(1, random_state=0).fit(X, Y, edge_types=TYPES)
-    one_type = [own * 0 for own in TYPES]
+    one_type = [types * 0 for types in TYPES]
     crf = LinearCRF(max_iter=2).fit(X, Y, edge_types=one_type, init_model=base)
     assert crf.transitions_.shape == (2, 3, 3)
 
@@ -333,25 +337,25 @@ def test_edge_types_need_a_base_with_types():
         LinearCRF(max_iter=0).fit(X, Y, edge_types=TYPES, init_model=base)
 
 
-def test_model_decides_whether_it_is_trained_further():
-    """Not the arguments of its estimator, which may have been changed."""
+def test_init_model_decides_whether_warm_start_is_possible():
+    """The arguments of its estimator, which may have been changed, do not decide."""
     fitted = LinearCRF(max_iter=5).fit(X, Y).set_params(edges="linear")
     crf = LinearCRF(edges="linear", max_iter=5).fit(X, Y, init_model=fitted)
     assert crf.model_.edge_family == "linear"
 
 
-def test_labels_to_come_may_be_an_array(tmp_path):
-    numbers = [[int(label[1:]) for label in own] for own in Y]
+def test_partial_fit_takes_classes_as_array(tmp_path):
+    numbers = [[int(label[1:]) for label in labels] for labels in Y]
     crf = LinearCRF("perceptron").partial_fit(X, numbers, classes=np.array([0, 1, 2, 3]))
     assert crf.classes_.tolist() == [0, 1, 2, 3]
     crf.save(tmp_path / "m.crfx")
     assert load(tmp_path / "m.crfx").classes_.tolist() == [0, 1, 2, 3]
 
 
-def test_positions_without_features_are_read_as_words():
+def test_empty_positions_are_read_as_words():
     crf = LinearCRF().fit(TEXTS, TEXT_TAGS)
-    assert [len(own) for own in crf.predict([[]])] == [0]
-    assert [len(own) for own in crf.predict([[[], []]])] == [2]
+    assert [len(labels) for labels in crf.predict([[]])] == [0]
+    assert [len(predicted) for predicted in crf.predict([[[], []]])] == [2]
     as_list, as_generator = [[[]], [["a"]]], (x for x in [[[]], [["a"]]])
     np.testing.assert_array_equal(
         np.concatenate(crf.predict(as_list)), np.concatenate(crf.predict(as_generator))

@@ -28,11 +28,11 @@ def fnv(name, size):
 
 
 def numbers_of(model, position):
-    """Values by number of feature; of conjunctions too."""
-    found = {}
+    """Return values by feature number, including conjunctions."""
+    numbers = {}
     names = None if model["feature_names"] is None else model["feature_names"]
     if isinstance(position, np.ndarray):
-        found = {k: float(v) for k, v in enumerate(position) if not np.isnan(v)}
+        numbers = {k: float(v) for k, v in enumerate(position) if not np.isnan(v)}
     else:
         pairs = position.items() if isinstance(position, dict) else ((text, 1) for text in position)
         for key, value in pairs:
@@ -44,15 +44,15 @@ def numbers_of(model, position):
                 continue
             else:
                 number = names.index(name)
-            found[number] = found.get(number, 0.0) + value
+            numbers[number] = numbers.get(number, 0.0) + value
     for k, columns in enumerate(model["conjunctions"]):
-        values = [found.get(column, 0.0) for column in columns]
-        found[model["n_features"] + k] = float(np.prod(values))
-    return found
+        values = [numbers.get(column, 0.0) for column in columns]
+        numbers[model["n_features"] + k] = float(np.prod(values))
+    return numbers
 
 
 def score(model, rows, labels, parents=None, types=None):
-    """Of one labelling, straight from the page's words."""
+    """Return the score of one labelling, computed as the page describes it."""
     forbidden = model["forbidden"] or {"pairs": [], "start": [], "end": []}
     pairs = [list(pair) for pair in pairwise(labels)]
     if (
@@ -65,7 +65,9 @@ def score(model, rows, labels, parents=None, types=None):
     values = [numbers_of(model, row) for row in rows]
     for t, label in enumerate(labels):
         total += sum(
-            values[t].get(f, 0.0) * w for f, own, w in model["node_weights"] if own == label
+            values[t].get(f, 0.0) * w
+            for f, its_label, w in model["node_weights"]
+            if its_label == label
         )
         before = range(t - order, t) if parents is None else [parents[t]]
         is_first = t == 0 if parents is None else parents[t] < 0
@@ -80,14 +82,14 @@ def score(model, rows, labels, parents=None, types=None):
                 table = table[index]
             total += table
         if model["edge_weights"]:
-            own = values[t] | {model["n_features"]: 1.0}
+            features = values[t] | {model["n_features"]: 1.0}
             for feature, *entry, weight in model["edge_weights"][0 if types is None else types[t]]:
-                total += own.get(feature, 0.0) * weight if entry == edge else 0.0
+                total += features.get(feature, 0.0) * weight if entry == edge else 0.0
     return total + (model["end"][labels[-1]] if model["end"] and parents is None else 0.0)
 
 
 @pytest.mark.parametrize("name", LINEAR)
-def test_scores_from_the_json_alone(tmp_path, name):
+def test_json_scores_agree_with_model(tmp_path, name):
     """Differences between labellings are those of the model's log-likelihoods."""
     kind = KINDS[name]
     crf = kind.fitted()
@@ -98,24 +100,24 @@ def test_scores_from_the_json_alone(tmp_path, name):
     listed = list(X)
     picked = [k for k, rows in enumerate(listed) if 2 <= len(rows) <= 4][:2]
     for k in picked:
-        own = {key: [value[k]] for key, value in more.items()}
-        parents, types = (own.get(key, [None])[0] for key in ("parents", "edge_types"))
+        structure = {key: [value[k]] for key, value in more.items()}
+        parents, types = (structure.get(key, [None])[0] for key in ("parents", "edge_types"))
         labellings = list(product(range(len(model["labels"])), repeat=len(listed[k])))[::2]
-        expected, found = [], []
+        expected, scores = [], []
         for labels in labellings:
             y = [[model["labels"][label] for label in labels]]
             instances = type(X)(X.template, [X.instances[k]]) if hasattr(X, "template") else [X[k]]
-            expected.append(crf.log_likelihood(instances, y, **own)[0])
-            found.append(score(model, listed[k], labels, parents, types))
+            expected.append(crf.log_likelihood(instances, y, **structure)[0])
+            scores.append(score(model, listed[k], labels, parents, types))
         # What is forbidden log_likelihood reads as IOB1, and tells of its IOB2.
-        is_allowed = np.isfinite(found)
+        is_allowed = np.isfinite(scores)
         assert is_allowed.all() == (crf.constraints is None)
-        found, expected = (np.array(own)[is_allowed] for own in (found, expected))
-        np.testing.assert_allclose(found - found[0], expected - expected[0], **CLOSE)
+        scores, expected = (np.array(values)[is_allowed] for values in (scores, expected))
+        np.testing.assert_allclose(scores - scores[0], expected - expected[0], **CLOSE)
 
 
-def test_reader_of_the_page_decodes_as_the_model(tmp_path, monkeypatch, capsys):
-    """On data of its own, words that the model has not seen among them."""
+def test_documented_json_reader_decodes_as_model(tmp_path, monkeypatch, capsys):
+    """The data include words that the model has not seen."""
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "model-file.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
@@ -129,12 +131,12 @@ def test_reader_of_the_page_decodes_as_the_model(tmp_path, monkeypatch, capsys):
         crf.to_json("words.json")
         X, _, _ = kind.data(3)
         model = namespace["read"]("words.json")
-        found = [namespace["viterbi"](*model, rows) for rows in X]
-        assert found == [labels.tolist() for labels in crf.predict(X)]
-        assert len({label for own in found for label in own}) == 3
+        decoded = [namespace["viterbi"](*model, rows) for rows in X]
+        assert decoded == [labels.tolist() for labels in crf.predict(X)]
+        assert len({label for labels in decoded for label in labels}) == 3
 
 
-def test_json_of_another_model_differs(tmp_path):
+def test_json_scores_of_another_model_differ(tmp_path):
     """The companion: the JSON of another model decodes otherwise."""
     kind = KINDS["linear-words"]
     kind.fitted(max_iter=0).to_json(tmp_path / "model.json")

@@ -52,7 +52,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("estimator", "grid"), KINDS, ids=str)
-def test_every_estimator_is_searched_pickled_and_ends_pipelines(estimator, grid):
+def test_estimators_work_in_search_pickle_and_pipeline(estimator, grid):
     for data in (X, DICTS):
         search = GridSearchCV(clone(estimator), grid, cv=3).fit(data, Y)
         assert 0 < search.best_score_ <= 1
@@ -88,10 +88,10 @@ def seen_threads(crf, X, y):
     return float(thread_count(None))
 
 
-def test_a_search_in_processes_shares_the_cores():
-    found = GridSearchCV(CRF, L2, cv=2, n_jobs=2, scoring=seen_threads).fit(X, Y)
-    own = thread_count(None)
-    assert found.cv_results_["mean_test_score"].max() <= max(own // 2, 1)
+def test_grid_search_processes_share_cores():
+    search = GridSearchCV(CRF, L2, cv=2, n_jobs=2, scoring=seen_threads).fit(X, Y)
+    n_threads = thread_count(None)
+    assert search.cv_results_["mean_test_score"].max() <= max(n_threads // 2, 1)
     again = GridSearchCV(CRF, L2, cv=2, scoring=scorers.f1_macro).fit(X, Y)
     beside = GridSearchCV(CRF, L2, cv=2, n_jobs=2, scoring=scorers.f1_macro).fit(X, Y)
     assert again.best_score_ == beside.best_score_
@@ -119,7 +119,7 @@ def test_set_params_changes_settings_in_a_copy():
     assert trees.get_params()["base_learner__max_depth"] == 2
 
 
-def test_set_params_rejects_settings_that_are_not_there():
+def test_set_params_rejects_unknown_settings():
     cases = [
         ("kl", {"objective__temperature": 1.0}, "objective is 'kl', which has no settings: pass"),
         (KL(), {"objective__heat": 1.0}, "has no setting 'heat'"),
@@ -127,24 +127,24 @@ def test_set_params_rejects_settings_that_are_not_there():
         (KL(), {"object__temperature": 1.0}, "Invalid parameter 'object' for estimator"),
         (KL(), {"temperature": 1.0}, "Invalid parameter 'temperature' for estimator"),
     ]
-    for objective, given, message in cases:
+    for objective, settings, message in cases:
         crf = LinearCRF(objective=objective)
         with pytest.raises(ValueError, match=message):
-            crf.set_params(**given)
+            crf.set_params(**settings)
         assert crf.objective == objective
 
 
 def test_learning_curves_and_folds_of_documents():
-    sizes, _, found = learning_curve(CRF, X, Y, cv=2, train_sizes=[0.5, 1.0])
+    sizes, _, scores = learning_curve(CRF, X, Y, cv=2, train_sizes=[0.5, 1.0])
     assert (sizes == [4, 9]).all()
-    assert found.shape == (2, 2)
+    assert scores.shape == (2, 2)
     documents = np.arange(len(X)) // 3
     assert cross_val_score(CRF, X, Y, groups=documents, cv=GroupKFold(3)).shape == (3,)
 
 
 def test_permutation_importance_takes_one_matrix():
     crf = clone(CRF).fit(X, Y)
-    found = permutation_importance(
+    importance = permutation_importance(
         crf,
         STACKED,
         FLAT,
@@ -152,8 +152,8 @@ def test_permutation_importance_takes_one_matrix():
         n_repeats=2,
         random_state=0,
     )
-    assert found.importances_mean.shape == (STACKED.shape[1],)
-    assert found.importances_mean.max() > 0
+    assert importance.importances_mean.shape == (STACKED.shape[1],)
+    assert importance.importances_mean.max() > 0
 
 
 @pytest.mark.filterwarnings("ignore:Estimator fit failed|Scoring failed:UserWarning")
@@ -164,36 +164,36 @@ def test_cross_validation_rejects_lengths():
 
 @pytest.mark.usefixtures("routing")
 def test_structure_is_routed_by_default():
-    found = cross_validate(CRF, X, Y, cv=3, params={"parents": PARENTS})["test_score"]
+    scores = cross_validate(CRF, X, Y, cv=3, params={"parents": PARENTS})["test_score"]
     plain = cross_validate(CRF, X, Y, cv=3)["test_score"]
-    assert (found != plain).any()
+    assert (scores != plain).any()
     crf = clone(CRF).fit(X[6:], Y[6:], parents=PARENTS[6:])
-    assert found[0] == crf.score(X[:6], Y[:6], parents=PARENTS[:6])
+    assert scores[0] == crf.score(X[:6], Y[:6], parents=PARENTS[:6])
 
 
 @pytest.mark.usefixtures("routing")
 def test_structure_is_routed_through_pipelines():
     pipeline = make_pipeline(PerPosition(StandardScaler()), CRF)
     types = [np.arange(len(x)) % 2 for x in X]
-    given = {"parents": PARENTS, "edge_types": types}
-    pipeline.fit(X, Y, **given)
+    arguments = {"parents": PARENTS, "edge_types": types}
+    pipeline.fit(X, Y, **arguments)
     assert pipeline[-1].model_.is_forest
-    assert pipeline.score(X, Y, **given) > 0.5
-    assert len(pipeline.predict(X, **given)) == len(X)
-    found = cross_validate(pipeline, X, Y, cv=2, params=given, scoring=scorers.log_likelihood)
-    assert np.isfinite(found["test_score"]).all()
+    assert pipeline.score(X, Y, **arguments) > 0.5
+    assert len(pipeline.predict(X, **arguments)) == len(X)
+    scores = cross_validate(pipeline, X, Y, cv=2, params=arguments, scoring=scorers.log_likelihood)
+    assert np.isfinite(scores["test_score"]).all()
 
 
 @pytest.mark.usefixtures("routing")
 @pytest.mark.parametrize("kind", [LinearCRF, TreeCRF])
-def test_weights_are_routed_where_they_are_asked_for(kind):
+def test_sample_weight_is_routed_on_request(kind):
     crf = kind(n_jobs=1, **({"n_estimators": 2} if kind is TreeCRF else {"max_iter": 3}))
     with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
         cross_validate(crf, X, Y, cv=2, params={"sample_weight": WEIGHTS})
     asks = clone(crf).set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
-    found = cross_validate(asks, X, Y, cv=2, params={"sample_weight": WEIGHTS})["test_score"]
+    scores = cross_validate(asks, X, Y, cv=2, params={"sample_weight": WEIGHTS})["test_score"]
     half = clone(crf).fit(X[9:], Y[9:], sample_weight=WEIGHTS[9:])
-    assert found[0] == half.score(X[:9], Y[:9], sample_weight=WEIGHTS[:9])
+    assert scores[0] == half.score(X[:9], Y[:9], sample_weight=WEIGHTS[:9])
 
 
 @pytest.mark.usefixtures("routing")
@@ -233,7 +233,7 @@ def test_a_list_of_queries_is_one_stacked_matrix(scorer):
     one = clone(crf).fit(X, relevance, eval_set=(X, relevance))
     other = clone(crf).fit(stacked, flat, group=group, eval_set=(stacked, flat, group))
     assert one.history_["eval_metric"] == other.history_["eval_metric"]
-    assert [len(own) for own in one.predict(X)] == group
+    assert [len(labels) for labels in one.predict(X)] == group
     np.testing.assert_array_equal(np.concatenate(one.predict(X)), other.predict(stacked))
     for a, b in zip(one.rank(X), other.rank(stacked, group), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -261,16 +261,18 @@ def test_tags_and_requests(kind):
         return
     structure = {"lengths": True, "parents": True, "edge_types": True}
     for method in ("fit", "predict", "score"):
-        own = getattr(asked, method).requests
-        assert {name: own[name] for name in own if own[name]} == structure
+        requests = getattr(asked, method).requests
+        assert {name: requests[name] for name in requests if requests[name]} == structure
 
 
 def test_transformers_work_on_lists():
     scale = PerPosition(StandardScaler())
-    found = scale.fit_transform(X)
-    assert [len(x) for x in found] == LENGTHS
-    np.testing.assert_array_equal(np.concatenate(found), StandardScaler().fit_transform(STACKED))
-    np.testing.assert_array_equal(scale.transform(X[:1])[0], found[0])
+    transformed = scale.fit_transform(X)
+    assert [len(x) for x in transformed] == LENGTHS
+    np.testing.assert_array_equal(
+        np.concatenate(transformed), StandardScaler().fit_transform(STACKED)
+    )
+    np.testing.assert_array_equal(scale.transform(X[:1])[0], transformed[0])
     union = FeatureUnion([("scaled", StandardScaler()), ("unit", MinMaxScaler())])
     assert PerPosition(union).fit(X).transform(X)[0].shape == (LENGTHS[0], 2 * X[0].shape[1])
     columns = ColumnTransformer([("scaled", StandardScaler(), [0, 1])], remainder="drop")
@@ -284,8 +286,8 @@ def test_transformers_work_on_lists():
 def test_transformers_of_frames():
     frames = [pandas.DataFrame(x, columns=list("abcd")) for x in X]
     scale = PerPosition(StandardScaler().set_output(transform="pandas"))
-    found = scale.fit_transform(frames)
-    assert list(found[3].columns) == list("abcd") == list(scale.get_feature_names_out())
+    transformed = scale.fit_transform(frames)
+    assert list(transformed[3].columns) == list("abcd") == list(scale.get_feature_names_out())
     crf = make_pipeline(scale, CRF).fit(frames, Y)[-1]
     assert crf.feature_names_in_.tolist() == list("abcd")
 
@@ -295,7 +297,7 @@ class Halves(StandardScaler):
         return super().transform(X)[::2]
 
 
-def test_per_position_rejects_what_it_cannot_transform(not_refused):
+def test_per_position_rejects_invalid_transformers(not_refused):
     cases = {
         "one matrix": ((StandardScaler(), STACKED), "the transformer itself takes it"),
         "nothing": ((StandardScaler(), []), "X has no instances"),
@@ -303,11 +305,14 @@ def test_per_position_rejects_what_it_cannot_transform(not_refused):
         "dicts": ((StandardScaler(), [[{"w": 1.0}]]), "X holds dicts or texts, which are not num"),
         "rows lost": ((Halves(), X), "it must keep positions"),
     }
-    assert not_refused(lambda own: PerPosition(own[0]).fit_transform(own[1]), cases) == {}
+    assert not_refused(lambda case: PerPosition(case[0]).fit_transform(case[1]), cases) == {}
 
 
 def test_per_position_must_be_fitted():
-    for ask in (lambda own: own.transform(X), lambda own: own.get_feature_names_out()):
+    for ask in (
+        lambda transformer: transformer.transform(X),
+        lambda transformer: transformer.get_feature_names_out(),
+    ):
         with pytest.raises(NotFittedError, match="this PerPosition is not fitted: call fit first"):
             ask(PerPosition(StandardScaler()))
 
@@ -317,15 +322,15 @@ class OutOfFold(StandardScaler):
         return -self.fit(X, y).transform(X)
 
 
-def test_targets_do_not_leak_through_a_transformer():
+def test_per_position_does_not_leak_targets():
     """Those that encode targets give what they are fitted on values of its own."""
-    own = PerPosition(OutOfFold())
-    at_once, later = own.fit_transform(X, Y), own.transform(X)
+    transformer = PerPosition(OutOfFold())
+    at_once, later = transformer.fit_transform(X, Y), transformer.transform(X)
     np.testing.assert_array_equal(np.concatenate(at_once), -np.concatenate(later))
 
 
-def test_transformers_that_use_labels_reject_unknown_ones():
-    partly = [list(own) for own in Y]
+def test_per_position_rejects_unknown_labels_for_target_encoders():
+    partly = [list(labels) for labels in Y]
     partly[2][1] = None
     np.testing.assert_array_equal(
         np.concatenate(PerPosition(StandardScaler()).fit_transform(X, partly)),

@@ -13,12 +13,14 @@ from crfx.testing import make_task
 
 X, Y = make_task(n_instances=40)
 NEW = "L1x"
-MORE = [[NEW if label == "L1" and t % 2 else label for t, label in enumerate(own)] for own in Y]
+MORE = [
+    [NEW if label == "L1" and t % 2 else label for t, label in enumerate(labels)] for labels in Y
+]
 """Some of L1 are called L1x: the new label lands between old ones, not behind them."""
 AWAY = np.array([6.0, -6.0, 0.0, 0.0])
 X_MORE = [
-    (x + np.array([[label == NEW] for label in own]) * AWAY).astype(np.float32)
-    for x, own in zip(X, MORE, strict=True)
+    (x + np.array([[label == NEW] for label in labels]) * AWAY).astype(np.float32)
+    for x, labels in zip(X, MORE, strict=True)
 ]
 SPARSE = [sparse.csr_matrix(np.where(np.abs(x) < 0.8, 0, x)) for x in X_MORE]
 SEED = {"random_state": 0, "n_jobs": 1}
@@ -58,19 +60,19 @@ def scores(crf, X, structure, n_rounds=None):
     """All scores as (name, array, number of label axes)."""
     data = crf._input(X, None, structure.get("parents"), structure.get("edge_types"), None)
     problem = crf.model_.problem(data.batch, n_rounds)
-    found = problem.scores
+    every = problem.scores
     axes = {"node": 1, "edge": crf.model_.order + 1, "start": 1, "end": 1}
-    return {name: (getattr(found, name), n) for name, n in axes.items()}
+    return {name: (getattr(every, name), n) for name, n in axes.items()}
 
 
 def check_same_among_old(new, old, X, structure, n_rounds=None):
     before, after = (scores(crf, X, structure, n_rounds) for crf in (old, new))
     for name, (expected, n_axes) in before.items():
-        found = after[name][0]
+        scores_after = after[name][0]
         if expected is None:
-            assert found is None
+            assert scores_after is None
             continue
-        np.testing.assert_allclose(found[(..., *np.ix_(*[OLD] * n_axes))], expected, **SAME)
+        np.testing.assert_allclose(scores_after[(..., *np.ix_(*[OLD] * n_axes))], expected, **SAME)
 
 
 @pytest.fixture(params=ESTIMATORS, scope="module")
@@ -80,7 +82,7 @@ def case(request):
     return crf, structure, data, clone(crf).fit(data, Y, **structure)
 
 
-def test_old_labels_score_what_they_did(case):
+def test_new_labels_keep_scores_of_old_labels(case):
     _, structure, data, old = case
     new = with_classes(old, [NEW])
     assert new.classes_.tolist() == ["L0", "L1", "L1x", "L2"]
@@ -91,7 +93,7 @@ def test_old_labels_score_what_they_did(case):
             check_same_among_old(new, old, data, structure, n)
 
 
-def test_a_new_label_is_learned_and_the_old_model_stays(case):
+def test_new_label_is_learned_without_changing_old_model(case):
     crf, structure, data, old = case
     before = old.predict(data, **structure)
     with pytest.raises(ValueError, match="'L1x', which was not seen in training before; if"):
@@ -99,8 +101,8 @@ def test_a_new_label_is_learned_and_the_old_model_stays(case):
     more = clone(crf).fit(data, MORE, **structure, init_model=old, classes=[NEW])
     assert more.classes_.tolist() == ["L0", "L1", "L1x", "L2"]
     truth = np.concatenate(MORE)
-    found = np.concatenate(more.predict(data, **structure))
-    assert np.mean(found[truth == NEW] == NEW) > 0.8
+    predicted = np.concatenate(more.predict(data, **structure))
+    assert np.mean(predicted[truth == NEW] == NEW) > 0.8
     assert more.score(data, MORE, **structure) > 0.8
     assert more.model_.base is None
     if hasattr(more, "n_rounds_"):
@@ -124,16 +126,16 @@ SAVED = [
 
 
 @pytest.mark.parametrize("case", SAVED, indirect=True)
-def test_the_file_keeps_new_labels_and_training_continues(case, tmp_path):
+def test_save_keeps_new_labels_for_warm_start(case, tmp_path):
     crf, structure, data, old = case
     more = clone(crf).fit(data, MORE, **structure, init_model=old, classes=[NEW])
     more.save(tmp_path / "m.crfx")
     same = load(tmp_path / "m.crfx")
-    both = [np.concatenate(own.predict_marginals(data, **structure)) for own in (more, same)]
+    both = [np.concatenate(model.predict_marginals(data, **structure)) for model in (more, same)]
     np.testing.assert_array_equal(*both)
-    further = [clone(crf).fit(data, MORE, **structure, init_model=own) for own in (more, same)]
-    found = [np.concatenate(own.predict_marginals(data, **structure)) for own in further]
-    np.testing.assert_array_equal(*found)
+    further = [clone(crf).fit(data, MORE, **structure, init_model=model) for model in (more, same)]
+    marginals = [np.concatenate(model.predict_marginals(data, **structure)) for model in further]
+    np.testing.assert_array_equal(*marginals)
 
 
 @pytest.mark.parametrize(
@@ -146,8 +148,8 @@ def test_the_file_keeps_new_labels_and_training_continues(case, tmp_path):
     ],
     ids=str,
 )
-def test_models_underneath_get_the_labels_too(above, below):
-    """Of another kind, and in two layers."""
+def test_base_models_get_new_labels(above, below):
+    """The base models are of another kind, and in two layers."""
     crf, structure = ESTIMATORS[below]
     middle = LinearCRF(edges=None, max_iter=3).fit(X_MORE, Y, init_model=clone(crf).fit(X_MORE, Y))
     new = clone(above).fit(X_MORE, MORE, init_model=middle, classes=[NEW])
@@ -158,19 +160,19 @@ def test_models_underneath_get_the_labels_too(above, below):
 
 def test_one_label_becomes_three():
     """XGBoost tells one output in another way than many."""
-    ones = [["L1"] * len(own) for own in Y]
+    ones = [["L1"] * len(labels) for labels in Y]
     for crf in (GBCRF(4, **SEED), TreeCRF(4, **SEED), LinearCRF(max_iter=20)):
         old = clone(crf).fit(X, ones)
         more = clone(crf).fit(X, Y, init_model=old, classes=["L0", "L2"])
         assert more.score(X, Y) > 0.8
 
 
-def test_many_labels_need_more_than_one_word():
+def test_new_labels_beyond_one_machine_word():
     """Sets of labels are told by the bit; 64 to a word."""
     old = TreeCRF(3, max_leaves=6, **SEED).fit(X, Y)
     new = with_classes(old, [f"A{k:03}" for k in range(130)])
     batch = Batch.from_lengths([len(x) for x in X], X=np.concatenate(X))
-    one, other = (own.model_.problem(batch).scores.edge for own in (new, old))
+    one, other = (model.model_.problem(batch).scores.edge for model in (new, old))
     np.testing.assert_array_equal(one[:, 130:, 130:], other)
     before = one[:, :130, 130:]  # a new label before is as none
     np.testing.assert_array_equal(before, np.broadcast_to(before[:, :1], before.shape))
@@ -184,7 +186,7 @@ def test_labels_may_be_named_from_the_start():
         assert again.classes_.tolist() == ["L0", "L1", "L2", "L9"]
 
 
-def test_fit_rejects_classes_that_make_no_sense(not_refused):
+def test_fit_rejects_invalid_classes(not_refused):
     cases = {
         "text": ("L9", "classes is 'L9': pass a list of labels"),
         "number": (9, "classes is 9: pass a list of labels"),
@@ -193,7 +195,7 @@ def test_fit_rejects_classes_that_make_no_sense(not_refused):
     }
 
     def fit(start):
-        return lambda own: LinearCRF(max_iter=3).fit(X, Y, init_model=start, classes=own)
+        return lambda classes: LinearCRF(max_iter=3).fit(X, Y, init_model=start, classes=classes)
 
     for start in (None, LinearCRF(max_iter=3).fit(X, Y)):
         assert not_refused(fit(start), cases) == {}
@@ -204,8 +206,8 @@ def test_votes_are_kept():
     old = HiddenUnitCRF(**settings).fit(X_MORE, Y)
     new = with_classes(old, [NEW])
     assert len(new.votes_) == 4
-    found, expected = (np.concatenate(own.predict_marginals(X_MORE)) for own in (new, old))
-    assert found.shape[1] == 4
+    marginals, expected = (np.concatenate(model.predict_marginals(X_MORE)) for model in (new, old))
+    assert marginals.shape[1] == 4
     more = HiddenUnitCRF(**settings).fit(X_MORE, MORE, init_model=old, classes=[NEW])
     assert len(more.votes_) == 8
     assert expected.shape[1] == 3
@@ -223,12 +225,12 @@ SPANS = [[("B-PER", "I-PER", "O")[t % 3] for t in range(len(x))] for x in X]
 
 
 @pytest.mark.parametrize("name", [name for name in SAVED if name != "forest"])
-def test_a_scheme_completes_the_labels_that_are_named(name):
+def test_classes_are_completed_by_label_scheme(name):
     """The model, its mask and the labels are of the same size, whichever labels are named."""
     crf, structure = ESTIMATORS[name]
     old = clone(crf).set_params(constraints="bio").fit(X_MORE, SPANS, **structure)
-    places = [[label.replace("PER", "LOC") for label in own] for own in SPANS]
-    y = [places[k] if k % 2 else own for k, own in enumerate(SPANS)]
+    places = [[label.replace("PER", "LOC") for label in tags] for tags in SPANS]
+    y = [places[k] if k % 2 else tags for k, tags in enumerate(SPANS)]
     cases = {
         "bio": (y, ["I-LOC"], {"B-LOC", "I-LOC", "B-PER", "I-PER", "O"}),
         "bioes": (SPANS, ["S-PER"], {"B-PER", "I-PER", "E-PER", "S-PER", "O"}),

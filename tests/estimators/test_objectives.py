@@ -82,9 +82,9 @@ def test_boosting_never_raises_an_objective(objective):
 
 
 @pytest.mark.filterwarnings("ignore:objective .loss_scaled. samples:RuntimeWarning")
-def test_history_has_what_was_sampled():
+def test_history_counts_sampled_instances():
     X, y = task(15)
-    n_long = sum(len(own) > 6 for own in y)
+    n_long = sum(len(labels) > 6 for labels in y)
     few = ESTIMATORS["gbcrf"](), ESTIMATORS["linear"](max_iter=9), ESTIMATORS["linear sgd"]()
     for crf in few:
         crf.set_params(objective=LossScaled(longest=6, n_samples=30))
@@ -108,17 +108,17 @@ def test_files_keep_the_objective(kind, objective, tmp_path):
     crf = ESTIMATORS[kind](**OBJECTIVES[objective]).fit(X, y)
     crf.save(tmp_path / "model.crfx")
     loaded = load(tmp_path / "model.crfx")
-    given = OBJECTIVES[objective]
-    assert loaded.objective == given["objective"]
-    if isinstance(given.get("task_loss"), CostMatrix):
-        np.testing.assert_array_equal(loaded.task_loss.matrix, given["task_loss"].matrix)
+    settings = OBJECTIVES[objective]
+    assert loaded.objective == settings["objective"]
+    if isinstance(settings.get("task_loss"), CostMatrix):
+        np.testing.assert_array_equal(loaded.task_loss.matrix, settings["task_loss"].matrix)
     else:
-        assert loaded.task_loss == given.get("task_loss")
+        assert loaded.task_loss == settings.get("task_loss")
     for a, b in zip(crf.predict(X), loaded.predict(X), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
-def test_warm_start_with_another_objective_takes_the_weights_alone():
+def test_warm_start_with_another_objective_keeps_weights_only():
     """Its steps and values are no guide: it would seem to have arrived."""
     X, y = task()
     first = ESTIMATORS["hidden"](objective="expected_loss").fit(X, y)
@@ -129,7 +129,7 @@ def test_warm_start_with_another_objective_takes_the_weights_alone():
 
 
 class OwnObjective:
-    """What a user may write: a name, whether it asks for a loss, and `bind`."""
+    """A user-defined objective: a name, whether it needs a loss, and `bind`."""
 
     name, uses_loss = "own", True
 
@@ -138,7 +138,7 @@ class OwnObjective:
 
 
 @pytest.mark.parametrize("kind", ["gbcrf", "treecrf", "hidden"])
-def test_objective_of_the_user(kind, tmp_path):
+def test_user_defined_objective(kind, tmp_path):
     X, y = task()
     crf = ESTIMATORS[kind](objective=OwnObjective(), task_loss="hamming").fit(X, y)
     same = ESTIMATORS[kind](objective=KL(0.3)).fit(X, y)
@@ -149,15 +149,15 @@ def test_objective_of_the_user(kind, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "given",
+    "arguments",
     [{"objective": 5}, {"objective": "kl2"}, {"objective": {"objective": "kl", "temperature": -1}},
      {"objective": "kl", "task_loss": {"task_loss": "foo"}},
      {"objective": "kl", "task_loss": {"task_loss": "matrix", "matrix": "x", "normalize": False}}],
 )  # fmt: skip
-def test_files_with_broken_objectives(given, tmp_path, changed):
+def test_load_rejects_broken_objectives(arguments, tmp_path, changed):
     path = tmp_path / "model.crfx"
     LinearCRF(max_iter=1).fit(*task()).save(path)
-    changed(path, lambda values: values["arguments"].update(given))
+    changed(path, lambda values: values["arguments"].update(arguments))
     with pytest.raises(ValueError, match="is not a model file of crfx"):
         load(path)
 
@@ -178,9 +178,9 @@ def test_cost_matrices_are_read_by_their_labels():
     order = [2, 0, 1]
     shuffled, names = sorted_costs[np.ix_(order, order)], ["C", "A", "B"]
     frame = pandas.DataFrame(shuffled, index=names, columns=names)
-    for given in (CostMatrix(shuffled, labels=names), CostMatrix(frame)):
-        np.testing.assert_array_equal(given.costs(classes), sorted_costs)
-        again = task_loss.from_plain(task_loss.to_plain(given))
+    for costs in (CostMatrix(shuffled, labels=names), CostMatrix(frame)):
+        np.testing.assert_array_equal(costs.costs(classes), sorted_costs)
+        again = task_loss.from_plain(task_loss.to_plain(costs))
         np.testing.assert_array_equal(again.costs(classes), sorted_costs)
     with pytest.raises(ValueError, match="has no label 'C', which y has"):
         CostMatrix(np.zeros((2, 2)), labels=["A", "B"]).costs(classes)
@@ -190,13 +190,13 @@ def test_cost_matrices_are_read_by_their_labels():
         CostMatrix(pandas.DataFrame(np.zeros((2, 2)), index=["A", "B"], columns=["B", "A"]))
 
 
-def test_costs_change_what_is_predicted():
+def test_cost_matrix_changes_predictions():
     """Missing a B costs twenty times as much as any other mistake."""
     X, y = task(80)
 
     def missed(crf):
-        found = np.concatenate(crf.fit(X, y).predict(X))
-        return int(((np.concatenate(y) == "B-X") & (found != "B-X")).sum())
+        predicted = np.concatenate(crf.fit(X, y).predict(X))
+        return int(((np.concatenate(y) == "B-X") & (predicted != "B-X")).sum())
 
     costly = Hamming(weights={"B-X": 20.0})
     plain = missed(LinearCRF(l2=0.1))
@@ -227,7 +227,7 @@ def test_unknown_labels():
         (GBCRF(objective="loss_scaled", curvature="mixing"), "curvature is 'mixing', .* its own"),
     ],
 )
-def test_fit_rejects_losses_that_do_not_suit(crf, message):
+def test_fit_rejects_unsuitable_losses(crf, message):
     with pytest.raises(ValueError, match=message):
         crf.fit(*task(5))
 

@@ -61,7 +61,7 @@ def test_a_model_of_another_shape_is_a_base():
 
 
 @pytest.mark.filterwarnings("ignore:L-BFGS stopped")
-def test_a_run_resumes_in_either_precision(tmp_path):
+def test_lbfgs_resumes_in_either_precision(tmp_path):
     """Single precision takes it part of the way, double precision to the minimum."""
     whole = LinearCRF(tol=1e-12, max_iter=500).fit(X, Y)
     stages = set()
@@ -78,15 +78,15 @@ def test_a_run_resumes_in_either_precision(tmp_path):
             )
         part = load(path)
         stages.add("fine" in part.training_.standing.numbers)
-        found = LinearCRF(tol=1e-12, max_iter=500).fit(X, Y, init_model=part)
-        assert found.n_iter_ == whole.n_iter_
-        np.testing.assert_array_equal(get_weights(found.model_), get_weights(whole.model_))
+        crf = LinearCRF(tol=1e-12, max_iter=500).fit(X, Y, init_model=part)
+        assert crf.n_iter_ == whole.n_iter_
+        np.testing.assert_array_equal(get_weights(crf.model_), get_weights(whole.model_))
     assert stages == {False, True}
 
 
 @pytest.mark.parametrize("trainer", ["sgd", "perceptron", "large_margin"])
 def test_partial_fit_per_epoch_equals_fit(trainer):
-    """With the same step; both average from the sweep `burn_in` on."""
+    """The step is the same, and both average from epoch `burn_in` on."""
     settings = {"step": 0.1, "burn_in": 0, "random_state": 0}
     whole = LinearCRF(trainer, sweeps=3, **settings).fit(X, Y)
     parts = LinearCRF(trainer, **settings)
@@ -118,7 +118,7 @@ def test_partial_fit_adds_labels(edges, features):
     assert crf.n_iter_ == 5
     crf.partial_fit(NEW_WORDS, NEW_TAGS, classes=["A"])
     assert list(crf.classes_) == ["A", "D", "N", "V"]
-    assert [list(own) for own in before] == TAGS
+    assert [list(labels) for labels in before] == TAGS
     assert crf.model_.node.pattern.matrix(crf.model_.node.weights).shape == (6, 4)
     assert weights.shape == (5, 3)
     for _ in range(40):
@@ -136,14 +136,14 @@ def test_added_labels_and_types_keep_the_old_scores(edges, order, features):
     crf = LinearCRF(edges=edges, order=order, features=features, max_iter=10)
     crf.fit(X, Y, edge_types=types)
     more = [np.arange(len(x)) % 3 for x in X]
-    given = read_training_set(
+    training_set = read_training_set(
         Passed(X, Y, edge_types=more),
         InputSettings(order, grows=True, classes=["A", "Z"]),
         start_of(crf),
     )
-    model, origin = crf._grown(crf.model_, crf.classes_, given.truth)
+    model, origin = crf._grown(crf.model_, crf.classes_, training_set.truth)
     set_weights(model, np.where(origin >= 0, get_weights(crf.model_)[origin], 0.0))
-    batch, structure = given.batch, given.truth.structure
+    batch, structure = training_set.batch, training_set.truth.structure
     after = model.scores(batch, structure)
     old_types = replace(batch, edge_types=np.concatenate(types))
     before = crf.model_.scores(old_types, structure)

@@ -65,11 +65,11 @@ def test_sparse_and_data_frames(make_queries, scorer):
     np.testing.assert_allclose(named.predict(frame), dense.predict(X), **NEAR)
     assert named.feature_names_in_.tolist() == list("abcd")
     csr = sparse.csr_matrix(X)  # without zeros: nothing is missing
-    found = make(scorer).fit(csr, relevance, group=group)
-    np.testing.assert_allclose(found.predict(csr), dense.predict(X), **NEAR)
-    assert found.n_features_in_ == 4
+    crf = make(scorer).fit(csr, relevance, group=group)
+    np.testing.assert_allclose(crf.predict(csr), dense.predict(X), **NEAR)
+    assert crf.n_features_in_ == 4
     with pytest.raises(AttributeError, match="no feature names"):
-        _ = found.feature_names_in_
+        _ = crf.feature_names_in_
 
 
 def test_categories_are_for_trees(make_queries):
@@ -88,12 +88,14 @@ def test_missing_values(make_queries):
     trees = make("trees").fit(X, relevance, group=group)
     assert np.isfinite(trees.predict(X)).all()
     zeros = np.nan_to_num(X)
-    with_holes, with_zeros = (make("linear").fit(own, relevance, group=group) for own in (X, zeros))
+    with_holes, with_zeros = (
+        make("linear").fit(features, relevance, group=group) for features in (X, zeros)
+    )
     np.testing.assert_allclose(with_holes.predict(X), with_zeros.predict(zeros), **NEAR)
 
 
 @each_scorer
-def test_queries_without_an_order_are_skipped_and_counted(make_queries, scorer):
+def test_fit_skips_and_counts_queries_of_one_level(make_queries, scorer):
     X, relevance, group = make_queries()
     more_X = np.concatenate([X[:1], X, X[:4]])
     more_relevance = np.concatenate([[2.0], relevance, [1.0, 1.0, 1.0, 1.0]])
@@ -114,8 +116,8 @@ def test_queries_without_an_order_are_skipped_and_counted(make_queries, scorer):
 
 
 @each_scorer
-def test_weights_of_queries_are_copies(make_queries, scorer):
-    """To the bit they cannot be: subsets are drawn for each. Small queries have one subset."""
+def test_query_weight_equals_copies(make_queries, scorer):
+    """Bits differ, since subsets are drawn for each copy; small queries have a single subset."""
     X, relevance, group = make_queries(n_queries=6)
     options = {"subset_size": 14}
     if scorer == "linear":
@@ -209,7 +211,7 @@ def test_trees_learn_from_few_queries(make_queries):
 
 
 @each_scorer
-def test_warm_start_after_the_scorer_argument_was_changed(make_queries, scorer):
+def test_warm_start_uses_fitted_scorer(make_queries, scorer):
     X, relevance, group = make_queries()
     crf = RankingCRF("linear", sweeps=2, random_state=0).fit(X, relevance, group=group)
     if scorer == "trees":
@@ -219,7 +221,7 @@ def test_warm_start_after_the_scorer_argument_was_changed(make_queries, scorer):
     assert (model.base is None) == (scorer == "linear")
 
 
-def test_training_that_stops_early_warns_that_no_tree_split(make_queries):
+def test_early_stopping_warns_if_no_tree_split(make_queries):
     X, relevance, group = make_queries()
     crf = RankingCRF("trees", n_estimators=5, min_child_weight=1e9, random_state=0)
     with pytest.warns(RuntimeWarning, match="no tree found a split"):
@@ -255,7 +257,7 @@ DOCUMENTS, RELEVANCE, GROUP = np.arange(12.0).reshape(6, 2), [0, 1, 2, 0, 1, 0],
             {"truths": "sum", "objective": "likelihood", "subset_size": 30},
             'truths is "sum" and subset_size is 30',
         ),
-        ({"eval_metric": lambda *given: float("nan")}, "eval_metric gave NaN on the eval_set"),
+        ({"eval_metric": lambda *args: float("nan")}, "eval_metric gave NaN on the eval_set"),
     ],
 )
 def test_fit_rejects_arguments(options, message):
@@ -271,7 +273,7 @@ def test_early_stopping_needs_an_eval_set():
         RankingCRF(early_stopping_rounds=3).fit(DOCUMENTS, RELEVANCE, group=GROUP)
 
 
-def test_fit_raises_where_a_step_is_too_large():
+def test_fit_raises_if_step_is_too_large():
     with pytest.raises(ValueError, match=r"step is 1e\+308: weights grew .* take a smaller one"):
         RankingCRF(step=1e308).fit(1e30 * DOCUMENTS, RELEVANCE, group=GROUP)
 
@@ -279,7 +281,7 @@ def test_fit_raises_where_a_step_is_too_large():
 def test_lists_of_queries():
     crf, queries = RankingCRF(random_state=0), [DOCUMENTS[:4], DOCUMENTS[4:]]
     with pytest.raises(ValueError, match="pass a list of arrays"):
-        crf.fit([own.tolist() for own in queries], [RELEVANCE[:4], RELEVANCE[4:]])
+        crf.fit([query.tolist() for query in queries], [RELEVANCE[:4], RELEVANCE[4:]])
     crf.fit(queries, [RELEVANCE[:4], RELEVANCE[4:]])
     with pytest.raises(ValueError, match=r"a list of 2 queries: explain one at a time, X\[i\]"):
         crf.explain(queries)
@@ -290,9 +292,9 @@ def test_score_reads_features_once(monkeypatch):
     crf = RankingCRF(sweeps=1).fit(DOCUMENTS, RELEVANCE, group=GROUP)
     reads, matched = [], type(crf.columns_).matched
 
-    def counted(*given, **how):
+    def counted(*args, **how):
         reads.append(1)
-        return matched(*given, **how)
+        return matched(*args, **how)
 
     monkeypatch.setattr(type(crf.columns_), "matched", counted)
     crf.score(DOCUMENTS, RELEVANCE, GROUP)
@@ -311,13 +313,13 @@ def test_models_without_rounds_are_saved(make_queries, tmp_path):
         assert not load(tmp_path / "model.crfx").predict(X).any()
 
 
-def test_metric_of_the_user_is_not_saved(make_queries, tmp_path):
+def test_user_metric_is_not_saved(make_queries, tmp_path):
     X, relevance, group = make_queries()
-    crf = make("linear", eval_metric=lambda *given: 1.0)
+    crf = make("linear", eval_metric=lambda *args: 1.0)
     crf.fit(X, relevance, group=group, eval_set=make_queries(1)).save(tmp_path / "model.crfx")
-    found = load(tmp_path / "model.crfx")
-    assert found.eval_metric == "ndcg"
-    assert "eval_metric" not in found.history_
+    loaded = load(tmp_path / "model.crfx")
+    assert loaded.eval_metric == "ndcg"
+    assert "eval_metric" not in loaded.history_
 
 
 @pytest.fixture(scope="module")

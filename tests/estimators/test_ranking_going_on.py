@@ -36,7 +36,7 @@ WAYS = {
         ("trees", {"objective": "expected_loss", "n_subsets": 1}, "pickle"),
     ],
 )
-def test_two_runs_are_one_longer_run(make_queries, tmp_path, scorer, options, way):
+def test_warm_start_equals_one_longer_run(make_queries, tmp_path, scorer, options, way):
     X, relevance, group = make_queries()
     whole = make(scorer, 7, **options).fit(X, relevance, group=group)
     first = make(scorer, 3, **options).fit(X, relevance, group=group)
@@ -51,7 +51,7 @@ def test_two_runs_are_one_longer_run(make_queries, tmp_path, scorer, options, wa
 
 
 @pytest.mark.parametrize("scorer", ROUNDS)
-def test_early_stopping_goes_on_counting(make_queries, tmp_path, scorer):
+def test_warm_start_continues_early_stopping(make_queries, tmp_path, scorer):
     X, relevance, group = make_queries()
     dev = make_queries(1)
     options = {"early_stopping_rounds": 4, "eval_metric": "ndcg@3"}
@@ -68,7 +68,7 @@ def test_early_stopping_goes_on_counting(make_queries, tmp_path, scorer):
     assert third.n_rounds_ >= second.n_rounds_
 
 
-def test_values_of_another_eval_set_are_not_compared(make_queries):
+def test_warm_start_ignores_metric_of_another_eval_set(make_queries):
     X, relevance, group = make_queries()
     first = make("linear", 3).fit(X, relevance, group=group, eval_set=make_queries(1))
     second = make("linear", 3, early_stopping_rounds=5)
@@ -89,8 +89,8 @@ def test_trees_on_a_linear_model_and_back(make_queries, tmp_path):
     X, relevance, group = make_queries()
     linear = make("linear", 5).fit(X, relevance, group=group)
     trees = make("trees", 5).fit(X, relevance, group=group, init_model=linear)
-    own = trees.model_.function.scores(X, len(X))[:, 0]
-    np.testing.assert_allclose(trees.predict(X), own + linear.predict(X), atol=ROUNDING)
+    added = trees.model_.function.scores(X, len(X))[:, 0]
+    np.testing.assert_allclose(trees.predict(X), added + linear.predict(X), atol=ROUNDING)
     assert trees.history_["objective"][-1] < linear.history_["objective"][-1]
     trees.save(tmp_path / "both.crfx")
     again = load(tmp_path / "both.crfx")
@@ -116,11 +116,11 @@ def test_interrupted_run_keeps_whole_rounds(make_queries, scorer, place):
             raise KeyboardInterrupt
         return 0.5 if place == "metric" else False
 
-    crf, given, n_kept = make(scorer, 8), {"callbacks": [interrupt]}, 3
+    crf, arguments, n_kept = make(scorer, 8), {"callbacks": [interrupt]}, 3
     if place == "metric":  # before the round is settled
-        crf, given, n_kept = make(scorer, 8, eval_metric=interrupt), {}, 2
+        crf, arguments, n_kept = make(scorer, 8, eval_metric=interrupt), {}, 2
     with pytest.raises(KeyboardInterrupt):
-        crf.fit(X, relevance, group=group, eval_set=make_queries(1), **given)
+        crf.fit(X, relevance, group=group, eval_set=make_queries(1), **arguments)
     assert crf.n_rounds_ == len(crf.history_["objective"]) == n_kept
     few = make(scorer, n_kept).fit(X, relevance, group=group)
     np.testing.assert_array_equal(crf.predict(X), few.predict(X))
@@ -129,7 +129,7 @@ def test_interrupted_run_keeps_whole_rounds(make_queries, scorer, place):
     np.testing.assert_array_equal(rest.predict(X), whole.predict(X))
 
 
-def test_step_is_that_of_the_first_run_unless_given(make_queries):
+def test_warm_start_keeps_step_by_default(make_queries):
     X, relevance, group = make_queries()
     whole = make("linear", 4, step=0.07).fit(X, relevance, group=group)
     first = make("linear", 2, step=0.07).fit(X, relevance, group=group)
@@ -142,7 +142,7 @@ def test_step_is_that_of_the_first_run_unless_given(make_queries):
 
 
 @pytest.mark.parametrize("scorer", ROUNDS)
-def test_run_that_fails_in_its_first_round_changes_nothing(make_queries, scorer):
+def test_failed_first_round_changes_nothing(make_queries, scorer):
     X, relevance, group = make_queries()
     crf = make(scorer, 2).fit(X, relevance, group=group)
     before = crf.predict(X)

@@ -29,25 +29,25 @@ def make(scorer, **options):
 @pytest.mark.parametrize(
     "crf", [make("linear", sweeps=2), make("trees", n_estimators=3)], ids=["linear", "trees"]
 )
-def test_model_ranks_shards_a_file_at_a_time(crf, kinds):
+def test_rank_reads_shards_file_by_file(crf, kinds):
     shards, (X, relevance, group), weights = kinds
     crf.fit(X, relevance, group=group)
     np.testing.assert_allclose(crf.predict(shards.X), crf.predict(X), rtol=SAME_SCORES)
-    for own, expected in zip(crf.rank(shards.X), crf.rank(X, group), strict=True):
-        np.testing.assert_array_equal(own, expected)
+    for ranking, expected in zip(crf.rank(shards.X), crf.rank(X, group), strict=True):
+        np.testing.assert_array_equal(ranking, expected)
     expected = crf.score(X, relevance, group, sample_weight=weights)
     assert crf.score(shards.X, shards.y) == expected
 
 
-def test_trees_grow_of_files_as_of_memory(kinds):
+def test_trees_from_shards_equal_trees_from_memory(kinds):
     shards, (X, relevance, group), weights = kinds
-    found = make("trees", n_estimators=5).fit(shards.X, shards.y)
+    crf = make("trees", n_estimators=5).fit(shards.X, shards.y)
     expected = make("trees", n_estimators=5).fit(X, relevance, group=group, sample_weight=weights)
-    np.testing.assert_array_equal(found.predict(X), expected.predict(X))
-    assert np.ptp(found.predict(X)) > 0
+    np.testing.assert_array_equal(crf.predict(X), expected.predict(X))
+    assert np.ptp(crf.predict(X)) > 0
 
 
-def test_trees_on_a_linear_scorer_go_on_from_files(kinds):
+def test_warm_start_of_trees_on_linear_scorer_from_shards(kinds):
     shards, (X, relevance, group), weights = kinds
     base = make("linear", sweeps=2).fit(X, relevance, group=group)
 
@@ -55,16 +55,16 @@ def test_trees_on_a_linear_scorer_go_on_from_files(kinds):
         first = make("trees", n_estimators=3).fit(*data, init_model=base, **options)
         return make("trees", n_estimators=2).fit(*data, init_model=first, **options)
 
-    found = grown(shards.X, shards.y)
+    crf = grown(shards.X, shards.y)
     expected = grown(X, relevance, group=group, sample_weight=weights)
-    assert found.n_rounds_ == 5
-    assert found.history_["objective"] == pytest.approx(
+    assert crf.n_rounds_ == 5
+    assert crf.history_["objective"] == pytest.approx(
         expected.history_["objective"], rel=SAME_SCORES
     )
-    np.testing.assert_allclose(found.predict(X), expected.predict(X), rtol=SAME_SCORES)
+    np.testing.assert_allclose(crf.predict(X), expected.predict(X), rtol=SAME_SCORES)
 
 
-def test_shards_that_cannot_be_judged_or_explained(kinds):
+def test_shards_reject_unsupported_methods(kinds):
     shards, (X, relevance, group), _ = kinds
     crf = make("linear", sweeps=1)
     with pytest.raises(ValueError, match="eval_set: its shards have sample_weight"):
@@ -74,12 +74,12 @@ def test_shards_that_cannot_be_judged_or_explained(kinds):
         crf.explain(shards.X)
 
 
-def test_epochs_need_features_in_memory(kinds):
+def test_epochs_reject_shards(kinds):
     shards, (X, relevance, group), _ = kinds
     with pytest.raises(ValueError, match=r"own = shards.load\(\)"):
         make("linear").fit(shards.X, shards.y)
-    own = shards.load()  # as the error says
-    crf = make("linear", sweeps=2).fit(own["X"], own["y"], group=own["lengths"])
-    assert crf.predict(own["X"]) == pytest.approx(
+    loaded = shards.load()  # as the error says
+    crf = make("linear", sweeps=2).fit(loaded["X"], loaded["y"], group=loaded["lengths"])
+    assert crf.predict(loaded["X"]) == pytest.approx(
         make("linear", sweeps=2).fit(X, relevance, group=group).predict(X)
     )

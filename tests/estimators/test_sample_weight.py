@@ -35,8 +35,11 @@ ESTIMATORS = {
     "L-BFGS": LinearCRF(tol=1e-9, **SEED),
     "OWL-QN": LinearCRF(l1=0.5, tol=1e-9, **SEED),
     "hidden, L-BFGS": HiddenUnitCRF(**{**HIDDEN, "trainer": "lbfgs", "max_iter": 8}),
-    **{f"linear, {own}": LinearCRF(own, step=0.01, sweeps=5, **SEED) for own in SWEEPING},
-    **{f"hidden, {own}": HiddenUnitCRF(trainer=own, **HIDDEN) for own in SWEEPING},
+    **{
+        f"linear, {trainer}": LinearCRF(trainer, step=0.01, sweeps=5, **SEED)
+        for trainer in SWEEPING
+    },
+    **{f"hidden, {trainer}": HiddenUnitCRF(trainer=trainer, **HIDDEN) for trainer in SWEEPING},
     "KL": LinearCRF(objective="kl", **SEED),
     "labelwise": GBCRF(3, max_depth=2, objective="labelwise_likelihood", **SEED),
     "loss-scaled": GBCRF(3, max_depth=2, objective="loss_scaled", **SEED),
@@ -64,7 +67,7 @@ TWICE = [(name, "dense") for name in ESTIMATORS] + [(name, "sparse") for name in
 
 
 @pytest.mark.parametrize(("name", "kind"), sorted(TWICE))
-def test_a_weight_of_two_is_the_instance_twice(name, kind):
+def test_sample_weight_of_two_equals_two_copies(name, kind):
     crf, data = ESTIMATORS[name], DATA[kind]
     heavy = np.where(np.arange(len(X)) < 8, 2.0, 1.0)
     weighted = fitted(crf, data, Y, sample_weight=heavy)
@@ -75,8 +78,8 @@ def test_a_weight_of_two_is_the_instance_twice(name, kind):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_a_weight_of_zero_is_without_the_instance(name):
-    """To the bit: bins, patterns of weights and the order of instances included."""
+def test_sample_weight_of_zero_removes_instance(name):
+    """Models are equal to the bit, including bins, weight patterns and the order of instances."""
     crf = ESTIMATORS[name]
     far = [*X, 50 + X[0], X[1] - 50]  # would move any quantile
     labels = [*Y, Y[0][::-1], Y[1][::-1]]
@@ -90,12 +93,12 @@ def test_a_weight_of_zero_is_without_the_instance(name):
 
 
 @pytest.mark.parametrize("kind", ["frame", "sparse", "forest", "types", "stacked"])
-def test_instances_of_weight_zero_take_their_structure_along(kind):
+def test_sample_weight_of_zero_removes_structure(kind):
     data, structure, labels = X, {}, Y
     if kind == "frame":
         numbers = pd.CategoricalDtype(range(-9, 10))
         frames = [pd.DataFrame(x, columns=list("abcd")) for x in X]
-        data = [own.astype({"d": int}).astype({"d": numbers}) for own in frames]
+        data = [frame.astype({"d": int}).astype({"d": numbers}) for frame in frames]
     elif kind == "sparse":
         data = SPARSE
     elif kind == "forest":
@@ -103,19 +106,19 @@ def test_instances_of_weight_zero_take_their_structure_along(kind):
     elif kind == "types":
         structure = {"edge_types": [np.arange(len(x)) % 3 for x in X]}
     kept = [k for k in range(len(X)) if k % 4]
-    part = {name: [own[k] for k in kept] for name, own in structure.items()}
+    part = {name: [values[k] for k in kept] for name, values in structure.items()}
     without = clone(ESTIMATORS["GBCRF"]).fit([data[k] for k in kept], [Y[k] for k in kept], **part)
     expected = marginals(without, data, **structure)
     fit = {"sample_weight": [float(k % 4 > 0) for k in range(len(X))], **structure}
     if kind == "stacked":
         fit["lengths"] = [len(x) for x in X]
         data, labels = np.concatenate(data), np.concatenate(Y)
-    found = clone(without).fit(data, labels, **fit)
+    crf = clone(without).fit(data, labels, **fit)
     data = X if kind == "stacked" else data
-    np.testing.assert_allclose(marginals(found, data, **structure), expected, **CLOSE)
+    np.testing.assert_allclose(marginals(crf, data, **structure), expected, **CLOSE)
 
 
-def test_patterns_of_pairs_leave_out_what_has_no_weight():
+def test_observed_pairs_ignore_zero_weight_instances():
     words, tags = [[["a"], ["b"]], [["b"], ["a"]]], [["A", "B"], ["A", "B"]]
     whole = LinearCRF().fit(words, tags)
     weighted = LinearCRF().fit(words, tags, sample_weight=[1.0, 0.0])
@@ -124,7 +127,7 @@ def test_patterns_of_pairs_leave_out_what_has_no_weight():
     assert light.coef_.nnz == 2
 
 
-def test_fit_rejects_weights_that_leave_nothing_to_learn_from():
+def test_fit_rejects_all_zero_weights():
     """All instances with positions have weight 0; the first has none."""
     filled, labels = [X[0][:0], *X[1:]], [Y[0][:0], *Y[1:]]
     message = "sample_weight is zero for every instance that has pos"

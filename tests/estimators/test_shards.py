@@ -59,23 +59,23 @@ def kinds(request, tmp_path):
     ids=str,
     indirect=["kinds"],
 )
-def test_every_prediction_is_that_of_memory(crf, kinds):
-    shards, given, y = kinds
-    crf.fit(y=y, **given)
-    assert (crf.predict(shards.X) == crf.predict(**given)).all()
-    assert (crf.sample(shards.X, 2) == crf.sample(n=2, **given)).all()
-    assert crf.score(shards.X, shards.y) == crf.score(y=y, **given)
+def test_predictions_from_shards_equal_memory(crf, kinds):
+    shards, data, y = kinds
+    crf.fit(y=y, **data)
+    assert (crf.predict(shards.X) == crf.predict(**data)).all()
+    assert (crf.sample(shards.X, 2) == crf.sample(n=2, **data)).all()
+    assert crf.score(shards.X, shards.y) == crf.score(y=y, **data)
     for method in ("predict_marginals", "predict_edge_marginals"):
         np.testing.assert_allclose(
-            getattr(crf, method)(shards.X), getattr(crf, method)(**given), atol=SAME_PROBABILITY
+            getattr(crf, method)(shards.X), getattr(crf, method)(**data), atol=SAME_PROBABILITY
         )
     np.testing.assert_allclose(
         crf.log_likelihood(shards.X, shards.y),
-        crf.log_likelihood(y=y, **given),
+        crf.log_likelihood(y=y, **data),
         atol=100 * SAME_PROBABILITY,
     )
     for ours, theirs in zip(
-        crf.predict_kbest(shards.X, 2), crf.predict_kbest(k=2, **given), strict=True
+        crf.predict_kbest(shards.X, 2), crf.predict_kbest(k=2, **data), strict=True
     ):
         assert [labels.tolist() for labels, _ in ours] == [best.tolist() for best, _ in theirs]
 
@@ -109,7 +109,7 @@ EXACT = [name for name in TRAINERS if "L-BFGS" not in name]
 
 
 def known(y):
-    return np.where([own is None for own in y], "A", y).astype(object)
+    return np.where([labels is None for labels in y], "A", y).astype(object)
 
 
 def followable(y, lengths):
@@ -127,7 +127,7 @@ ONE_SHARD = [(name, "dense") for name in TRAINERS] + [(name, "sparse") for name 
 
 
 @pytest.mark.parametrize(("name", "kind"), ONE_SHARD)
-def test_one_shard_trains_as_memory_does_to_the_bit(tmp_path, name, kind):
+def test_training_on_one_shard_is_bitwise_equal_to_memory(tmp_path, name, kind):
     X, y, lengths = instances()
     X = X if kind == "dense" else as_sparse(X)
     y = followable(y, lengths) if "constrained" in name else known(y)
@@ -149,19 +149,19 @@ def test_one_shard_trains_as_memory_does_to_the_bit(tmp_path, name, kind):
     ids=str,
     indirect=["kinds"],
 )
-def test_value_and_gradient_are_those_of_memory(kinds, crf):
-    shards, given, y = kinds
-    crf = clone(crf).fit(y=y, **given)
+def test_objective_and_gradient_of_shards_equal_memory(kinds, crf):
+    shards, data, y = kinds
+    crf = clone(crf).fit(y=y, **data)
     at = weights(crf)
-    found = []
-    for own in ((shards.X, shards.y, None), (given["X"], y, given["lengths"])):
-        read = read_training_set(Passed(*own), crf._input_settings(Numbering(), None), Start())
+    results = []
+    for source in ((shards.X, shards.y, None), (data["X"], y, data["lengths"])):
+        read = read_training_set(Passed(*source), crf._input_settings(Numbering(), None), Start())
         whole = crf._task(read.truth).objective(crf.model_)
-        found.append(whole(at + 0.1))
-        found[-1] = whole(at)  # again, when chunks are kept that were read before
-    assert found[0][0] == pytest.approx(found[1][0], rel=SAME_SCORES)
-    scale = np.abs(found[1][1]).max()
-    np.testing.assert_allclose(found[0][1], found[1][1], atol=SAME_SCORES * scale, rtol=0)
+        results.append(whole(at + 0.1))
+        results[-1] = whole(at)  # again, when chunks are kept that were read before
+    assert results[0][0] == pytest.approx(results[1][0], rel=SAME_SCORES)
+    scale = np.abs(results[1][1]).max()
+    np.testing.assert_allclose(results[0][1], results[1][1], atol=SAME_SCORES * scale, rtol=0)
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -189,19 +189,19 @@ STEPS = {
     pairwise(list(STEPS), ["dense", "sparse"], [False, True]),
     indirect=["kinds"],
 )
-def test_steps_are_those_of_memory_in_the_same_order(kinds, monkeypatch, name, underneath):
+def test_epochs_over_shards_equal_memory_in_shard_order(kinds, monkeypatch, name, underneath):
     """Instances in memory, swept over in the groups that are the shards: the same steps."""
-    shards, given, y = kinds
+    shards, data, y = kinds
     crf, y = STEPS[name], known(y)
-    under = crfx.TreeCRF(n_estimators=2, **SEED).fit(y=y, **given)
+    under = crfx.TreeCRF(n_estimators=2, **SEED).fit(y=y, **data)
     more = {"init_model": under} if underneath else {}
     ours = clone(crf).fit(shards.X, y, **more)
     monkeypatch.setattr(MiniBatches, "ends", read_input(Passed(shards.X)).batch.chunk_ends())
-    theirs = clone(crf).fit(y=y, **given, **more)
+    theirs = clone(crf).fit(y=y, **data, **more)
     np.testing.assert_allclose(weights(ours), weights(theirs), rtol=0, atol=SAME_STEPS)
 
 
-def test_a_step_is_sought_on_the_first_shards(tmp_path, monkeypatch):
+def test_step_search_reads_first_shards_only(tmp_path, monkeypatch):
     X, y, lengths = instances()
     shards = crfx.write_shards(tmp_path, X, known(y), lengths=lengths, positions=50)
     tried = []
@@ -224,34 +224,34 @@ def test_a_step_is_sought_on_the_first_shards(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["weights", "forests with typed edges"])
-def test_weights_and_structure_of_shards_count(tmp_path, kind):
+def test_shards_keep_weights_and_structure(tmp_path, kind):
     X, y, lengths = instances()
     if kind == "weights":
         weights = np.random.default_rng(1).integers(0, 3, len(lengths)).astype(float)
-        structure, given = {}, {"sample_weight": weights}
+        structure, arguments = {}, {"sample_weight": weights}
     else:
         up = [np.arange(length) // 2 - (np.arange(length) == 0) for length in lengths]
         structure = {"parents": np.concatenate(up), "edge_types": np.arange(len(X)) % 2}
-        given = structure
-    shards = crfx.write_shards(tmp_path, X, y, lengths=lengths, **given, positions=70)
+        arguments = structure
+    shards = crfx.write_shards(tmp_path, X, y, lengths=lengths, **arguments, positions=70)
     ours = crfx.LinearCRF(n_jobs=1).fit(shards.X, shards.y)
-    theirs = crfx.LinearCRF(n_jobs=1).fit(X, y, lengths=lengths, **given)
+    theirs = crfx.LinearCRF(n_jobs=1).fit(X, y, lengths=lengths, **arguments)
     assert len(ours.transitions_.reshape(-1, 3, 3)) == 1 + bool(structure)
     ends = [crf.history_["objective"][-1] for crf in (ours, theirs)]
     assert ends[0] == pytest.approx(ends[1], rel=SAME_OBJECTIVE)
-    assert ours.score(shards.X, shards.y) == ours.score(X, y, lengths=lengths, **given)
+    assert ours.score(shards.X, shards.y) == ours.score(X, y, lengths=lengths, **arguments)
     assert (ours.predict(shards.X) == ours.predict(X, lengths=lengths, **structure)).all()
 
 
 @pytest.mark.parametrize("metric", ["loss", "token_accuracy"])
-def test_an_eval_set_in_shards_is_that_of_memory(tmp_path, metric):
+def test_eval_set_in_shards_equals_memory(tmp_path, metric):
     X, y, lengths = instances()
     y = known(y)
     dev = crfx.write_shards(tmp_path, X, y, lengths=lengths, positions=70)
     crf = crfx.LinearCRF(eval_metric=metric, early_stopping_rounds=2, max_iter=8, n_jobs=1)
-    given = {"X": X[: lengths[:30].sum()], "y": y[: lengths[:30].sum()], "lengths": lengths[:30]}
-    ours = clone(crf).fit(**given, eval_set=(dev.X, dev.y))
-    theirs = clone(crf).fit(**given, eval_set={"X": X, "y": y, "lengths": lengths})
+    data = {"X": X[: lengths[:30].sum()], "y": y[: lengths[:30].sum()], "lengths": lengths[:30]}
+    ours = clone(crf).fit(**data, eval_set=(dev.X, dev.y))
+    theirs = clone(crf).fit(**data, eval_set={"X": X, "y": y, "lengths": lengths})
     assert ours.history_["eval_metric"] == pytest.approx(
         theirs.history_["eval_metric"], rel=SAME_OBJECTIVE
     )
@@ -275,7 +275,7 @@ def test_partial_fit_goes_over_shards(tmp_path):
     assert ours.score(many.X, many.y) >= before
 
 
-def test_a_model_underneath_scores_shards(tmp_path):
+def test_base_model_scores_shards(tmp_path):
     X, y, lengths = instances()
     y = known(y)
     shards = crfx.write_shards(tmp_path, X, y, lengths=lengths, positions=70)
@@ -286,8 +286,10 @@ def test_a_model_underneath_scores_shards(tmp_path):
     assert values[1] < values[0] < -under.log_likelihood(shards.X, shards.y).sum()
     assert (ours.predict(shards.X) == ours.predict(X, lengths=lengths)).all()
     by_lbfgs = [
-        crfx.LinearCRF(n_jobs=1).fit(*given, lengths=own, init_model=under).history_["objective"]
-        for given, own in (((shards.X, shards.y), None), ((X, y), lengths))
+        crfx.LinearCRF(n_jobs=1)
+        .fit(*data, lengths=its_lengths, init_model=under)
+        .history_["objective"]
+        for data, its_lengths in (((shards.X, shards.y), None), ((X, y), lengths))
     ]
     assert by_lbfgs[0][-1] == pytest.approx(by_lbfgs[1][-1], rel=SAME_OBJECTIVE)
 
@@ -340,7 +342,7 @@ def test_truth_values_and_counts_may_be_missing(tmp_path):
     ],
     ids=str,
 )
-def test_no_more_than_two_shards_are_in_memory(tmp_path, crf, monkeypatch):
+def test_training_holds_at_most_two_shards(tmp_path, crf, monkeypatch):
     """The one that is read, and the one before it; the trial of a step may have some more."""
     X, y, lengths = instances(seed=4)
     shards = crfx.write_shards(tmp_path, X, known(y), lengths=lengths, positions=30)
@@ -349,11 +351,11 @@ def test_no_more_than_two_shards_are_in_memory(tmp_path, crf, monkeypatch):
     alive, most, read = weakref.WeakSet(), [], NpzShard.features
 
     def features(shard):
-        found = read(shard)
-        held = Held(found.tobytes())
+        array = read(shard)
+        held = Held(array.tobytes())
         alive.add(held)
         most.append(len(alive))
-        return np.frombuffer(held, found.dtype).reshape(found.shape)
+        return np.frombuffer(held, array.dtype).reshape(array.shape)
 
     monkeypatch.setattr(NpzShard, "features", features)
     crf = clone(crf).fit(shards.X, shards.y)

@@ -23,11 +23,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore:.*max_
 RANDOM = np.random.default_rng(0)
 LENGTHS = RANDOM.integers(2, 6, 24)
 Y = [RANDOM.integers(2, size=n) for n in LENGTHS]
-X = [(np.eye(3)[own] + 0.1 * RANDOM.normal(size=(len(own), 3))).astype(np.float32) for own in Y]
+X = [
+    (np.eye(3)[labels] + 0.1 * RANDOM.normal(size=(len(labels), 3))).astype(np.float32)
+    for labels in Y
+]
 TAGS = [[f"{'BI'[k > 0]}-X" for k in range(n)] for n in LENGTHS]
 PARENTS = [[-1, *[0] * (n - 1)] for n in LENGTHS]
 TYPES = [[k % 2 for k in range(n)] for n in LENGTHS]
-WORDS = [[{"w": str(label), "b": 1.0} for label in own] for own in Y]
+WORDS = [[{"w": str(label), "b": 1.0} for label in labels] for labels in Y]
 FEW = {
     "GBCRF": {"n_estimators": 3, "max_depth": 2},
     "TreeCRF": {"n_estimators": 3, "max_leaves": 3},
@@ -66,8 +69,8 @@ class Trial:
 
     def fit(self, features=X, labels=Y, init_model=None, **more):
         """Return the estimator with more arguments, fitted."""
-        given = {name: more.pop(name) for name in DATA if name in more}
-        return self.make(**more).fit(features, labels, init_model=init_model, **given)
+        data = {name: more.pop(name) for name in DATA if name in more}
+        return self.make(**more).fit(features, labels, init_model=init_model, **data)
 
     def other(self):
         """Return an estimator of another kind."""
@@ -86,11 +89,13 @@ def featured_transitions(trial):
 
 
 def constraints(trial):
-    assert all(own[0] == "B-X" for own in trial.fit(labels=TAGS, constraints="bio").predict(X))
+    assert all(
+        labels[0] == "B-X" for labels in trial.fit(labels=TAGS, constraints="bio").predict(X)
+    )
 
 
 def allowed(trial):
-    known = [[[int(label)] for label in own] for own in Y]
+    known = [[[int(label)] for label in labels] for labels in Y]
     labels = trial.fit(allowed=known).predict(X, allowed=known)
     assert all((one == other).all() for one, other in zip(labels, Y, strict=True))
 
@@ -101,23 +106,25 @@ def objectives(trial):
 
 
 def csr(trial):
-    features = [sparse.csr_matrix(own) for own in X]
+    features = [sparse.csr_matrix(x) for x in X]
     trial.fit(features).predict(features)
 
 
 def frames(trial):
-    features = [pd.DataFrame(own, columns=list("abc")) for own in X]
+    features = [pd.DataFrame(x, columns=list("abc")) for x in X]
     assert trial.fit(features).feature_names_in_.tolist() == ["a", "b", "c"]
 
 
 def categories(trial):
     values = pd.Categorical(["x", "y"]).dtype
-    features = [pd.DataFrame({"a": pd.Series(["xy"[k] for k in own], dtype=values)}) for own in Y]
+    features = [
+        pd.DataFrame({"a": pd.Series(["xy"[k] for k in labels], dtype=values)}) for labels in Y
+    ]
     trial.fit(features).predict(features)
 
 
 def missing(trial):
-    features = [np.where(own > 0.9, np.nan, own) for own in X]
+    features = [np.where(x > 0.9, np.nan, x) for x in X]
     trial.fit(features).predict(features)
 
 
@@ -127,8 +134,8 @@ def train_from_shards(trial):
 
 
 def predict_from_shards(trial):
-    found = trial.fit().predict(trial.shards().X)
-    assert len(np.concatenate(list(map(np.atleast_1d, found)))) == LENGTHS.sum()
+    predicted = trial.fit().predict(trial.shards().X)
+    assert len(np.concatenate(list(map(np.atleast_1d, predicted)))) == LENGTHS.sum()
 
 
 def workers(trial):
@@ -171,8 +178,8 @@ def warm_start(trial):
 
 
 def new_labels(trial):
-    found = trial.fit(init_model=trial.fit(), classes=[0, 1, 2])
-    assert found.classes_.tolist() == [0, 1, 2]
+    crf = trial.fit(init_model=trial.fit(), classes=[0, 1, 2])
+    assert crf.classes_.tolist() == [0, 1, 2]
 
 
 def stand_on_another(trial):
@@ -205,11 +212,11 @@ def save(trial):
 def check_same(one, other):
     """Two models say the same of X, to the bit."""
     ranks = isinstance(one, crfx.RankingCRF)
-    found = [crf.predict(X) if ranks else crf.predict_marginals(X) for crf in (one, other)]
-    np.testing.assert_array_equal(*map(np.concatenate, found))
+    answers = [crf.predict(X) if ranks else crf.predict_marginals(X) for crf in (one, other)]
+    np.testing.assert_array_equal(*map(np.concatenate, answers))
 
 
-HIDDEN = [[None, *own[1:].tolist()] for own in Y]
+HIDDEN = [[None, *labels[1:].tolist()] for labels in Y]
 ATTEMPTS = {
     "chains of order 2 and more: `order`": lambda trial: trial.fit(order=2).predict(X),
     "independent positions: `edges=None`": lambda trial: trial.fit(edges=None).predict(X),
@@ -279,7 +286,7 @@ def trials(name):
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_what_is_supported_works_and_all_else_raises(name, tmp_path):
+def test_support_table_agrees_with_behaviour(name, tmp_path):
     for number, (estimator, arguments, is_supported) in enumerate(trials(name)):
         folder = tmp_path / str(number)
         folder.mkdir()

@@ -48,9 +48,7 @@ def decoded(monkeypatch):
 
 
 @pytest.mark.parametrize(("edges", "n_documents"), [("table", 1), ("trees", 2)])
-def test_a_labelling_model_is_decoded_once_and_without_xgboost(
-    edges, n_documents, tmp_path, decoded
-):
+def test_labelling_trees_are_decoded_once_without_xgboost(edges, n_documents, tmp_path, decoded):
     crf = GBCRF(n_estimators=4, edges=edges, random_state=0).fit(X, Y)
     expected = crf.predict_marginals(X)
     crf.save(tmp_path / "model.crfx")
@@ -63,7 +61,7 @@ def test_a_labelling_model_is_decoded_once_and_without_xgboost(
     assert predicted_elsewhere(tmp_path, X[0], "marginals").tobytes() == expected[0].tobytes()
 
 
-def test_a_ranking_model_is_decoded_once_and_without_xgboost(make_queries, tmp_path, decoded):
+def test_ranking_trees_are_decoded_once_without_xgboost(make_queries, tmp_path, decoded):
     X, relevance, group = make_queries()
     crf = RankingCRF(scorer="trees", n_estimators=4, random_state=0).fit(X, relevance, group=group)
     crf.save(tmp_path / "model.crfx")
@@ -74,7 +72,7 @@ def test_a_ranking_model_is_decoded_once_and_without_xgboost(make_queries, tmp_p
     assert predicted_elsewhere(tmp_path, X).tobytes() == expected.tobytes()
 
 
-def test_what_is_decoded_goes_with_its_rounds(tmp_path):
+def test_decoded_trees_are_released_with_rounds(tmp_path):
     """A copy, a longer and a shorter ensemble score their own rounds, not those of the file."""
     longer = GBCRF(n_estimators=6, random_state=0).fit(X, Y)
     GBCRF(n_estimators=4, random_state=0).fit(X, Y).save(tmp_path / "model.crfx")

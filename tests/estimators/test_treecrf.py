@@ -38,8 +38,8 @@ def same(a, b):
 def random_parents(X, seed=0):
     random = np.random.default_rng(seed)
     return [
-        np.array([random.integers(-1, t) if t else -1 for t in range(len(own))], dtype=np.int64)
-        for own in X
+        np.array([random.integers(-1, t) if t else -1 for t in range(len(x))], dtype=np.int64)
+        for x in X
     ]
 
 
@@ -47,19 +47,19 @@ def random_parents(X, seed=0):
 
 
 def slopes_at(crf, seed=0, **structure):
-    """What a round is fitted to at random scores; those scores, and the truth."""
+    """Return gradient and curvature at random scores, those scores, and the truth."""
     random = np.random.default_rng(seed)
     lengths = [4, 1, 3, 2]
     X = [random.normal(size=(n, 2)) for n in lengths]
     y = [list(random.integers(2, size=n)) for n in lengths]
     y[0][0], y[0][1] = 0, 1
     parents = random_parents(X) if structure.get("forest") else None
-    given = read_training_set(
+    training_set = read_training_set(
         Passed(X, y, parents=parents, sample_weight=structure.get("weights")),
         InputSettings(crf.order),
         Start(),
     )
-    truth, objective = given.truth, crf._objective_settings
+    truth, objective = training_set.truth, crf._objective_settings
     model = new_context_model(crf._parts, parse_window(crf.window), crf._learner, truth)
     sample, first_order = row_sampler(1.0, int, 0), objective.is_first_order
     (block,) = context_blocks(model, truth, [], sample, first_order=first_order)
@@ -83,7 +83,7 @@ def slopes_at(crf, seed=0, **structure):
     ],
     ids=str,
 )
-def test_the_gradient_is_that_of_enumeration(order, forest, weights):
+def test_gradient_agrees_with_enumeration(order, forest, weights):
     """(p - truth) of every label given the labels before; of none where none come before."""
     crf = TreeCRF(order=order, **ONE)
     slopes, scores, truth = slopes_at(crf, forest=forest, weights=weights)
@@ -113,7 +113,7 @@ def test_the_gradient_is_that_of_enumeration(order, forest, weights):
     assert (slopes.weights is None) == (weights is None)
 
 
-def test_the_curvature_is_asked_for():
+def test_curvature_is_requested():
     slopes, *_ = slopes_at(TreeCRF(curvature="mixing", **ONE))
     assert slopes.edge_curvature.shape == slopes.edge.shape
     assert slopes.node_curvature.shape == slopes.node.shape
@@ -130,7 +130,7 @@ def switched(bits):
     return np.cumsum(bits) % 2
 
 
-def test_sums_of_nodes_and_a_table_get_a_quarter_wrong():
+def test_context_trees_beat_nodes_plus_table():
     """Let u(x) be what x says for label 1 and T the table, with start and end.  All four right:
 
     (1, 0) -> (1, 1) needs u(0) > T10 - T11, (1, 1) -> (1, 0) needs u(1) < T10 - T11, while
@@ -147,15 +147,17 @@ def test_sums_of_nodes_and_a_table_get_a_quarter_wrong():
         GBCRF(30, edges=None, **ONE),
     ):
         labels = sums.fit(X, y).predict(X)
-        right = [np.array_equal(own, other) for own, other in zip(labels, y, strict=True)]
+        right = [
+            np.array_equal(predicted, other) for predicted, other in zip(labels, y, strict=True)
+        ]
         assert np.mean(right) <= 0.75, sums
 
 
-def test_features_named_like_labels_before_are_kept_apart():
+def test_features_named_like_context_labels_are_distinct():
     random = np.random.default_rng(0)
     bits = [random.integers(2, size=n) for n in random.integers(3, 12, 40)]
-    frames = [pd.DataFrame({"label": own.astype(float)}) for own in bits]
-    y = [switched(np.roll(own, 1)) for own in bits]  # both the label and the bit before count
+    frames = [pd.DataFrame({"label": values.astype(float)}) for values in bits]
+    y = [switched(np.roll(values, 1)) for values in bits]  # both the label and the bit before count
     crf = TreeCRF(8, window=3, **ONE).fit(frames, y)
     names = {"label[-1]", "label[-1] of X", "label", "label[+1]"}
     assert {"label[-1]", "label[-1] of X"} <= set(crf.feature_importance()) <= names
@@ -163,25 +165,27 @@ def test_features_named_like_labels_before_are_kept_apart():
     assert sum(crf.importance().node.values()) + crf.importance().edge["label[-1]"] == (
         pytest.approx(1)
     )
-    told = {name for own in crf.explain(frames[0]).positions for name in own.features}
-    assert {"label[-1]", "label[-1] of X"} <= told <= names
+    explained = {
+        name for position in crf.explain(frames[0]).positions for name in position.features
+    }
+    assert {"label[-1]", "label[-1] of X"} <= explained <= names
 
 
-def test_features_of_one_name_are_one():
+def test_duplicate_feature_names_share_importance():
     X, y = make_task(0, n_instances=20)
     plain = TreeCRF(20, window=3, **ONE).fit(X, y)
     names = ["f0", "f0[-1]", "f2", "f3"]
     crf = TreeCRF(20, window=3, **ONE).fit([pd.DataFrame(x, columns=names) for x in X], y)
-    apart, found = plain.feature_importance("weight"), crf.feature_importance("weight")
-    assert found["f0[-1]"] == apart["f1"] + apart["f0[-1]"]
-    assert sum(found.values()) == sum(apart.values())
+    apart, importances = plain.feature_importance("weight"), crf.feature_importance("weight")
+    assert importances["f0[-1]"] == apart["f1"] + apart["f0[-1]"]
+    assert sum(importances.values()) == sum(apart.values())
 
 
 def nothing_to_see(lengths):
     return [np.zeros((n, 1)) for n in lengths]
 
 
-def test_labels_before_decide_where_features_say_nothing():
+def test_context_labels_decide_without_informative_features():
     """A B C: the first is known by what comes before it, nothing, which is a label of its own.
 
     A A B B: the label two before decides, which order 1 does not see.
@@ -197,18 +201,18 @@ def test_labels_before_decide_where_features_say_nothing():
     assert TreeCRF(10, start_end=False, **ONE).fit(X, y).score(X, y) < 1.0
 
 
-def as_frame(own):
-    codes = np.where(np.isnan(own[:, 0]), -1, 0)
+def as_frame(x):
+    codes = np.where(np.isnan(x[:, 0]), -1, 0)
     return pd.DataFrame({"a": pd.Categorical.from_codes(codes, categories=["x", "y"])})
 
 
-def as_csr(own):
-    rows = np.flatnonzero(~np.isnan(own[:, 0]))
-    return sparse.csr_matrix((np.zeros(len(rows)), (rows, 0 * rows)), shape=own.shape)
+def as_csr(x):
+    rows = np.flatnonzero(~np.isnan(x[:, 0]))
+    return sparse.csr_matrix((np.zeros(len(rows)), (rows, 0 * rows)), shape=x.shape)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, as_csr, as_frame], ids=["dense", "sparse", "frame"])
-def test_the_ends_of_a_window_have_a_value_of_their_own(kind):
+def test_window_ends_have_outside_value(kind):
     """Another than missing values, which there are too."""
     random, lengths = np.random.default_rng(0), [1, 2, 3, 5, 6, 4] * 2
     y = [["first", *["middle"] * (n - 2), "last"][-n:] for n in lengths]
@@ -226,11 +230,11 @@ def test_the_last_label_has_a_score():
     X = nothing_to_see(lengths)
     for start_end, sure in ((True, True), (False, False)):
         crf = TreeCRF(20, start_end=start_end, **ONE).fit(X, y)
-        last = np.array([own[-1, 0] for own in crf.predict_marginals(X)])
+        last = np.array([marginals[-1, 0] for marginals in crf.predict_marginals(X)])
         assert (last > 0.95).all() == sure
 
 
-def test_neighbours_are_seen_through_a_window():
+def test_window_includes_neighbours():
     random = np.random.default_rng(0)
     X = [random.integers(2, size=(n, 1)).astype(float) for n in random.integers(2, 9, 60)]
     y = [np.append(x[2:, 0], [0, 0]) for x in X]
@@ -251,12 +255,12 @@ def test_neighbours_are_seen_through_a_window():
 def test_short_and_empty_instances_and_one_label(crf):
     short = [*X, np.zeros((0, 4), np.float32), X[0][:1]]
     crf = clone(crf).fit(short, [*Y, [], Y[0][:1]])
-    assert [len(own) for own in crf.predict(short)] == [len(own) for own in short]
+    assert [len(labels) for labels in crf.predict(short)] == [len(x) for x in short]
     assert crf.predict([]) == []
     assert crf.score(X, Y) > 0.85
     ones, labels = [x[:1] for x in X], [y[:1] for y in Y]  # no edges to learn from
     assert clone(crf).set_params(n_estimators=10).fit(ones, labels).score(ones, labels) == 1.0
-    lone = clone(crf).fit(X, [["A"] * len(own) for own in X])
+    lone = clone(crf).fit(X, [["A"] * len(x) for x in X])
     assert set(flat(lone.predict(X))) == {"A"}
     np.testing.assert_allclose(flat(lone.predict_marginals(X)), 1.0)
 
@@ -275,24 +279,24 @@ def test_forests():
     bits = [random.integers(2, size=n) for n in random.integers(3, 9, 60)]
     up = random_parents(bits)
     y = []
-    for own, above in zip(bits, up, strict=True):
+    for values, above in zip(bits, up, strict=True):
         labels = []
-        for bit, parent in zip(own, above, strict=True):
+        for bit, parent in zip(values, above, strict=True):
             labels.append(int(bit ^ (labels[parent] if parent >= 0 else 0)))
         y.append(labels)
-    features = [own[:, None].astype(float) for own in bits]
+    features = [values[:, None].astype(float) for values in bits]
     crf = TreeCRF(15, max_leaves=6, **ONE).fit(features, y, parents=up)
     assert crf.score(features, y, parents=up) == 1.0
 
 
 @pytest.mark.parametrize(("kind", "rounding"), [(TreeCRF, 1e-5), (GBCRF, 1e-6)])
-def test_entries_that_sparse_features_lack_are_missing_values(kind, rounding):
+def test_absent_sparse_entries_are_missing_values(kind, rounding):
     random = np.random.default_rng(0)
-    holes = [np.where(random.random(own.shape) < 0.3, np.nan, own) for own in X]
+    holes = [np.where(random.random(instance.shape) < 0.3, np.nan, instance) for instance in X]
     csr = []
-    for own in holes:
-        rows, columns = np.nonzero(~np.isnan(own))
-        csr.append(sparse.csr_matrix((own[rows, columns], (rows, columns)), shape=own.shape))
+    for x in holes:
+        rows, columns = np.nonzero(~np.isnan(x))
+        csr.append(sparse.csr_matrix((x[rows, columns], (rows, columns)), shape=x.shape))
     dense, thin = (kind(5, **ONE).fit(features, Y) for features in (holes, csr))
     np.testing.assert_allclose(
         flat(thin.predict_marginals(csr)), flat(dense.predict_marginals(holes)), atol=rounding
@@ -321,13 +325,13 @@ def test_the_objective_falls(arguments):
     objective = np.array(crf.history_["objective"])
     assert (np.diff(objective[:n]) <= 0).all()
     assert (np.diff(objective[n:]) <= 0).all()
-    own = -crf.log_likelihood(X, Y).sum()
-    np.testing.assert_allclose(objective[-1], own, rtol=1e-4)
-    assert own < 0.5 * sum(map(len, Y)) * np.log(3)
+    loss = -crf.log_likelihood(X, Y).sum()
+    np.testing.assert_allclose(objective[-1], loss, rtol=1e-4)
+    assert loss < 0.5 * sum(map(len, Y)) * np.log(3)
 
 
-def test_each_node_sees_a_share_of_the_columns():
-    """Of one column in five, the best is not always among those seen; and labels are columns."""
+def test_colsample_bynode_limits_columns():
+    """With one column in five, the best one is not always sampled; labels count as columns."""
     settings = {"colsample_bynode": 0.2, "max_leaves": 2, "n_jobs": 1}
     crf, again, other = (TreeCRF(10, random_state=k, **settings).fit(X, Y) for k in (0, 0, 1))
     roots = crf.model_.node.trees.features[crf.model_.node.trees.starts[:-1]]
@@ -336,11 +340,11 @@ def test_each_node_sees_a_share_of_the_columns():
     assert not same(crf.predict_marginals(X), other.predict_marginals(X))
 
 
-def test_leaves_are_shrunk_only_with_curvature_and_are_never_too_light():
+def test_reg_lambda_and_min_child_weight_depend_on_curvature():
     for curvature in (None, "mixing"):
         plain, shrunk, heavy = (
-            TreeCRF(4, curvature=curvature, **own, **ONE).fit(X, Y)
-            for own in ({"reg_lambda": 0.0}, {"reg_lambda": 50.0}, {"min_child_weight": 9.0})
+            TreeCRF(4, curvature=curvature, **arguments, **ONE).fit(X, Y)
+            for arguments in ({"reg_lambda": 0.0}, {"reg_lambda": 50.0}, {"min_child_weight": 9.0})
         )
         objectives = [crf.history_["objective"][-1] for crf in (plain, shrunk)]
         if curvature is None:
@@ -352,7 +356,7 @@ def test_leaves_are_shrunk_only_with_curvature_and_are_never_too_light():
         assert trees.weights[grown].min() >= 9.0 > plain.model_.node.trees.weights.min()
 
 
-def test_every_round_looks_at_other_positions():
+def test_subsample_draws_new_positions_each_round():
     sample = row_sampler(0.3, lambda: 7, 1000)
     first, second = sample(0), sample(1)
     assert not np.array_equal(first, second)
@@ -361,18 +365,18 @@ def test_every_round_looks_at_other_positions():
     assert row_sampler(1.0, lambda: 7, 1000)(0) is None
 
 
-def test_the_first_rounds_follow_the_pseudo_likelihood():
+def test_first_rounds_use_pseudo_likelihood():
     crf = TreeCRF(2, pseudo_likelihood_rounds=5, **ONE).fit(X, Y)
-    own = -crf.log_likelihood(X, Y).sum()
-    assert abs(crf.history_["objective"][-1] - own) > 1e-3
+    loss = -crf.log_likelihood(X, Y).sum()
+    assert abs(crf.history_["objective"][-1] - loss) > 1e-3
     none = TreeCRF(2, pseudo_likelihood_rounds=0, **ONE).fit(X, Y)
     np.testing.assert_allclose(
         none.history_["objective"][-1], -none.log_likelihood(X, Y).sum(), rtol=1e-5
     )
 
 
-def test_no_round_is_spent_on_a_pseudo_likelihood_of_nothing():
-    every_second = [[label if t % 2 else None for t, label in enumerate(own)] for own in Y]
+def test_pseudo_likelihood_rounds_are_skipped_if_empty():
+    every_second = [[label if t % 2 else None for t, label in enumerate(labels)] for labels in Y]
     crf = TreeCRF(4, **ONE).fit(X, every_second)
     plain = TreeCRF(4, pseudo_likelihood_rounds=0, **ONE).fit(X, every_second)
     assert same(crf.predict_marginals(X), plain.predict_marginals(X))
@@ -382,7 +386,7 @@ def test_no_round_is_spent_on_a_pseudo_likelihood_of_nothing():
 @pytest.mark.parametrize("crf", [GBCRF(10, **ONE), TreeCRF(10, max_leaves=4, **ONE)], ids=str)
 def test_unknown_labels_are_summed_over(crf):
     random = np.random.default_rng(0)
-    hidden = [[None if random.random() < 0.3 else label for label in own] for own in Y]
+    hidden = [[None if random.random() < 0.3 else label for label in labels] for labels in Y]
     crf = clone(crf).fit(X, hidden)
     assert crf.score(X, Y) > 0.8
     assert (crf.log_likelihood(X, hidden) >= crf.log_likelihood(X, Y) - 1e-6).all()
@@ -417,17 +421,17 @@ def test_prediction_takes_a_few_instances_at_a_time(kind, monkeypatch):
     assert same(crf.predict(inputs), whole[0])
 
 
-def test_both_ways_to_decode():
+def test_viterbi_and_marginal_decoding():
     crf = TreeCRF(2, max_leaves=2, decode="marginal", **ONE).fit(X, Y)
     best = crf.classes_[flat(crf.predict_marginals(X)).argmax(axis=1)]
     np.testing.assert_array_equal(flat(crf.predict(X)), best)
     whole = crf.set_params(decode="viterbi").predict(X)
-    for own, labels in zip(X, whole, strict=True):
-        assert labels.tolist() == crf.predict_kbest([own], 1)[0][0][0].tolist()
+    for x, labels in zip(X, whole, strict=True):
+        assert labels.tolist() == crf.predict_kbest([x], 1)[0][0][0].tolist()
 
 
 def test_stopping_in_the_first_rounds():
-    """Of the pseudo-likelihood: the likelihood does not follow."""
+    """A stop during the pseudo-likelihood rounds skips the likelihood."""
     crf = TreeCRF(30, pseudo_likelihood_rounds=20, **ONE)
     crf.fit(X, Y, callbacks=[lambda progress: progress.n_rounds == 4])
     assert crf.n_rounds_ == 4
@@ -511,7 +515,7 @@ def test_fit_rejects_arguments_at_their_bounds(not_refused):
     def fit(arguments):
         return TreeCRF(1, **arguments).fit(X, Y)
 
-    assert not_refused(fit, {str(own): (own, message) for own, message in cases}) == {}
+    assert not_refused(fit, {str(case): (case, message) for case, message in cases}) == {}
 
 
 def test_columns_with_too_many_categories_are_rejected():
@@ -524,7 +528,7 @@ def test_columns_with_too_many_categories_are_rejected():
     assert TreeCRF(1, window=3).fit(frames(254), Y).n_rounds_ == 1
 
 
-def test_fit_rejects_what_needs_more_memory_than_there_is(monkeypatch):
+def test_fit_rejects_models_too_large_for_memory(monkeypatch):
     """3 arrays of 126 rows and 9 numbers of 4 bytes; two more with curvature."""
     sizes = {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": 3 * 126 * 9 * 4}
     monkeypatch.setattr(os, "sysconf", sizes.__getitem__)

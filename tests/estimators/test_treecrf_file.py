@@ -34,9 +34,11 @@ KINDS = {"dense": X, "sparse": [sparse.csr_matrix(x) for x in X], "frame": frame
 
 
 def check_same_marginals(one, other, data, **more):
-    """Two models say the same, to the bit."""
-    found, expected = (np.concatenate(own.predict_marginals(data, **more)) for own in (one, other))
-    np.testing.assert_array_equal(found, expected)
+    """Check that two models give the same marginals to the bit."""
+    marginals, expected = (
+        np.concatenate(crf.predict_marginals(data, **more)) for crf in (one, other)
+    )
+    np.testing.assert_array_equal(marginals, expected)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +81,8 @@ def test_load_reads_an_early_file():
     crf = load(SAVED)
     assert (crf.n_rounds_, crf.window, crf.max_leaves) == (3, 3, 5)
     expected = np.load(SAVED.with_suffix(".npy"))
-    found = np.concatenate(crf.predict_marginals(frames(X)))
-    np.testing.assert_allclose(found, expected, rtol=0, atol=ROUNDING)
+    marginals = np.concatenate(crf.predict_marginals(frames(X)))
+    np.testing.assert_allclose(marginals, expected, rtol=0, atol=ROUNDING)
     assert crf.score(frames(X), Y) > 0.9
 
 
@@ -132,8 +134,8 @@ def reread(saved, tmp_path, changed):
 
 def test_a_rewritten_file_is_read(saved, reread):
     """The companion: it is the changes that are refused, not the writing."""
-    found = reread(lambda values: None, {"node.values": lambda array: array})
-    check_same_marginals(found, load(saved), KINDS["frame"])
+    rewritten = reread(lambda values: None, {"node.values": lambda array: array})
+    check_same_marginals(rewritten, load(saved), KINDS["frame"])
 
 
 def wrapped_starts(starts):

@@ -49,7 +49,7 @@ SETTINGS = [
     {"curvature": 0.05, "min_child_weight": 0.0},  # far too long steps, which are halved
 ]
 KEPT = [from_memory, from_pickle, from_file]
-CONTINUED = [(own, KEPT[number % 3]) for number, own in enumerate(SETTINGS)]
+CONTINUED = [(settings, KEPT[number % 3]) for number, settings in enumerate(SETTINGS)]
 
 
 @pytest.mark.parametrize(("settings", "kept"), CONTINUED)
@@ -67,7 +67,7 @@ def test_continued_training_equals_one_longer_run(settings, kept, tmp_path):
     np.testing.assert_array_equal(marginals(first), before)
 
 
-def test_steps_are_halved_where_they_are_far_too_long():
+def test_too_long_steps_are_halved():
     crf = TreeCRF(10, curvature=0.05, min_child_weight=0.0, random_state=0, n_jobs=1).fit(X, Y)
     assert sum(crf.history_["halvings"]) > 10
     np.testing.assert_allclose(
@@ -75,7 +75,7 @@ def test_steps_are_halved_where_they_are_far_too_long():
     )
 
 
-def test_forests_and_unknown_labels_are_trained_further():
+def test_warm_start_with_forests_and_unknown_labels():
     hidden = [[None if t % 3 == 1 else label for t, label in enumerate(y)] for y in Y]
     whole = TreeCRF(7, **ONE).fit(X, hidden, parents=PARENTS)
     first = TreeCRF(2, **ONE).fit(X, hidden, parents=PARENTS)
@@ -85,7 +85,7 @@ def test_forests_and_unknown_labels_are_trained_further():
     )
 
 
-def test_other_arguments_make_another_run():
+def test_warm_start_with_other_arguments_differs():
     """The companion: the runs compared above do differ where they should."""
     whole = TreeCRF(10, **ONE).fit(X, Y)
     first = TreeCRF(6, **ONE).fit(X, Y)
@@ -94,7 +94,7 @@ def test_other_arguments_make_another_run():
     assert not np.array_equal(marginals(second), marginals(whole))
 
 
-def test_a_run_resumed_after_halvings_is_the_same():
+def test_warm_start_after_halvings_is_exact():
     """A step that is halved starts from where it began, not from where it went wrong."""
     settings = {**ONE, "learning_rate": 1.0, "curvature": 0.3, "max_depth": 3}
     whole = GBCRF(12, **settings).fit(X, Y)
@@ -105,7 +105,7 @@ def test_a_run_resumed_after_halvings_is_the_same():
     assert second.history_["objective"] == whole.history_["objective"]
 
 
-def test_regressors_are_trained_further():
+def test_warm_start_of_regressors():
     settings = {**ONE, "base_learner": DecisionTreeRegressor(max_depth=2)}
     old = GBCRF(2, **settings).fit(X, Y)
     more = GBCRF(3, **settings).fit(X, Y, init_model=old)
@@ -132,7 +132,7 @@ def test_arguments_may_change_in_a_warm_start():
     ],
     ids=str,
 )
-def test_early_stopping_resumes_where_it_was(tmp_path, kind, arguments):
+def test_warm_start_resumes_early_stopping(tmp_path, kind, arguments):
     settings = {**ONE, "learning_rate": 0.5, "early_stopping_rounds": 6, **arguments}
     watched = {"eval_set": (X_DEV, Y_DEV)}
     whole = kind(60, **settings).fit(X, Y, **watched)
@@ -155,7 +155,7 @@ def test_early_stopping_resumes_where_it_was(tmp_path, kind, arguments):
         assert len(resumed.history_["objective"]) == n_trained
 
 
-def test_early_stopping_never_loses_what_was_there():
+def test_warm_start_keeps_earlier_best_round():
     old = GBCRF(5, **ONE).fit(X, Y)
     nothing = GBCRF(0, early_stopping_rounds=3, **ONE)
     nothing.fit(X, Y, init_model=old, eval_set=(X_DEV, Y_DEV))
@@ -177,7 +177,7 @@ def test_history_has_one_entry_per_round():
     assert (np.diff(more.history_["objective"]) <= 0).all()
 
 
-def test_a_metric_that_fails_leaves_whole_rounds():
+def test_failing_metric_leaves_whole_rounds():
     def metric(true, predicted):
         if len(crf.history_.get("objective", ())) == 2:
             raise RuntimeError
@@ -190,7 +190,7 @@ def test_a_metric_that_fails_leaves_whole_rounds():
     assert {len(entries) for entries in crf.history_.values()} == {2}
 
 
-def test_numbers_of_another_eval_set_are_not_compared():
+def test_warm_start_ignores_metric_of_another_eval_set():
     """The old set was easy: against its losses no round on the new one would be the best."""
     settings = {**ONE, "learning_rate": 0.5, "early_stopping_rounds": 3}
     easy = [x for x, y in zip(X, Y, strict=True) if set(y) == {"L2"}]
@@ -204,7 +204,7 @@ def test_numbers_of_another_eval_set_are_not_compared():
     assert not np.isnan(old.history_["eval_metric"]).any()
 
 
-def test_a_function_that_was_not_saved_leaves_no_numbers(tmp_path):
+def test_warm_start_drops_history_of_unsaved_metric(tmp_path):
     """Else its scores, better when larger, were read as losses."""
 
     def metric(true, predicted):
@@ -220,7 +220,7 @@ def test_a_function_that_was_not_saved_leaves_no_numbers(tmp_path):
     assert more.n_rounds_ == 8
 
 
-def test_parameters_of_trees_come_back_from_a_file(tmp_path):
+def test_load_restores_tree_parameters(tmp_path):
     """JSON has no tuples, and XGBoost takes no lists."""
     settings = {**ONE, "tree_params": {"monotone_constraints": (1, 0, 0, -1)}}
     GBCRF(2, **settings).fit(X, Y).save(tmp_path / "m.crfx")
@@ -234,8 +234,8 @@ def test_parameters_of_trees_come_back_from_a_file(tmp_path):
 # Models underneath.
 
 
-def test_the_fitted_model_decides_whether_it_is_trained_further():
-    """Not arguments that were changed after fitting."""
+def test_warm_start_depends_on_fitted_model_not_arguments():
+    """Arguments that were changed after fitting do not count."""
     for fitted, asked, goes_on in [
         ({}, {"edges": None}, False),
         ({"edges": "linear"}, {"edges": "table"}, False),
@@ -259,7 +259,7 @@ STACKED = [
 
 
 @pytest.mark.parametrize(("kind", "base"), STACKED, ids=str)
-def test_a_model_of_another_kind_stays_underneath(kind, base, tmp_path):
+def test_warm_start_keeps_model_of_another_kind_as_base(kind, base, tmp_path):
     base.fit(X, Y)
     zero = kind(0, **ONE).fit(X, Y, init_model=base)
     np.testing.assert_allclose(marginals(zero), marginals(base), rtol=0, atol=ROUNDING)

@@ -29,10 +29,10 @@ def untidy(matrix):
 @pytest.mark.parametrize("matrix", [X, untidy(DENSE)], ids=["canonical", "untidy"])
 def test_values_are_products(matrix, monkeypatch):
     before = matrix.copy()
-    found = Conjunctions.of(SETS).of_matrix(matrix)
-    expected = np.column_stack([DENSE[:, list(own)].prod(axis=1) for own in SETS])
-    np.testing.assert_array_equal(found.toarray(), expected)
-    assert found.nnz == np.count_nonzero(expected) > 0
+    result = Conjunctions.of(SETS).of_matrix(matrix)
+    expected = np.column_stack([DENSE[:, list(columns)].prod(axis=1) for columns in SETS])
+    np.testing.assert_array_equal(result.toarray(), expected)
+    assert result.nnz == np.count_nonzero(expected) > 0
     wide = Conjunctions.of(SETS).widened(matrix).toarray()
     np.testing.assert_array_equal(wide, np.column_stack([DENSE, expected]))
     for name in ("data", "indices", "indptr"):
@@ -42,8 +42,8 @@ def test_values_are_products(matrix, monkeypatch):
         assert (empty.shape, empty.nnz) == ((rows, 2), 0)
     for most in (1, 10, 30):  # in parts
         monkeypatch.setattr(conjunctions, "MOST_AT_ONCE", most)
-        found = Conjunctions.of(SETS).of_matrix(matrix)
-        np.testing.assert_array_equal(found.toarray(), expected)
+        result = Conjunctions.of(SETS).of_matrix(matrix)
+        np.testing.assert_array_equal(result.toarray(), expected)
         assert Conjunctions.of([]).of_matrix(matrix).shape == (40, 0)
 
 
@@ -67,8 +67,8 @@ def test_ones_of_a_byte_add_up():
     indices = np.array([0] * 200 + [1] * 150 + [2])
     names = sparse.csr_matrix((np.ones(351, np.int8), indices, [0, 351]), shape=(1, 3))
     np.testing.assert_array_equal(canonical(names).toarray(), [[200, 150, 1]])
-    found = Conjunctions.of([(0, 1), (1, 2)]).of_matrix(names)
-    np.testing.assert_array_equal(found.toarray(), [[30_000, 150]])
+    result = Conjunctions.of([(0, 1), (1, 2)]).of_matrix(names)
+    np.testing.assert_array_equal(result.toarray(), [[30_000, 150]])
     bytes_ = sparse.csr_matrix(np.array([[100, 100]], np.int8))
     np.testing.assert_array_equal(pairs_in(bytes_, np.array([0])).values, [10_000])
 
@@ -88,14 +88,14 @@ def test_pairs_are_all_that_occur_at_the_rows():
     rows = np.array([7, 3, 20, 11])
     pairs = pairs_in(X, rows)
     places = pairs.rows, pairs.left[pairs.which], pairs.right[pairs.which]
-    found = dict(zip(zip(*places, strict=True), pairs.values, strict=True))
+    pair_values = dict(zip(zip(*places, strict=True), pairs.values, strict=True))
     expected = {
         (row, left, right): DENSE[row, left] * DENSE[row, right]
         for row in rows
         for left, right in combinations(range(7), 2)
         if DENSE[row, left] and DENSE[row, right]
     }
-    assert found == expected
+    assert pair_values == expected
     assert len(pairs.which) == len(expected)
     assert len(set(zip(pairs.left, pairs.right, strict=True))) == len(pairs.left)
 
@@ -108,6 +108,6 @@ def test_the_first_rows_count_where_there_are_too_many_pairs():
     assert len(pairs_in(sparse.csr_matrix((3, 4)), np.arange(3)).which) == 0
     # A row whose pairs alone are more than there may be is left out.
     wide = sparse.csr_matrix(np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], np.float32))
-    found = pairs_in(wide, np.array([0, 1]), most=5)
-    assert list(zip(found.left.tolist(), found.right.tolist(), strict=True)) == [(0, 1)]
-    assert found.rows.tolist() == [1]
+    result = pairs_in(wide, np.array([0, 1]), most=5)
+    assert list(zip(result.left.tolist(), result.right.tolist(), strict=True)) == [(0, 1)]
+    assert result.rows.tolist() == [1]

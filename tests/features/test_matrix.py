@@ -129,11 +129,11 @@ def test_what_a_frame_is():
 
 def test_take_rows():
     X, rows = np.arange(12.0).reshape(4, 3), np.array([3, 0, 0])
-    for given in (X, sparse.csr_matrix(X), pd.DataFrame(X, index=list("wxyz"))):
-        found = matrices.take_rows(given, rows)
-        found = found.toarray() if sparse.issparse(found) else np.asarray(found)
-        np.testing.assert_array_equal(found, X[rows])
-        assert matrices.take_rows(given, rows[:0]).shape == (0, 3)
+    for matrix in (X, sparse.csr_matrix(X), pd.DataFrame(X, index=list("wxyz"))):
+        result = matrices.take_rows(matrix, rows)
+        result = result.toarray() if sparse.issparse(result) else np.asarray(result)
+        np.testing.assert_array_equal(result, X[rows])
+        assert matrices.take_rows(matrix, rows[:0]).shape == (0, 3)
 
 
 # Infinite numbers.

@@ -35,20 +35,20 @@ def test_rare_names_are_left_out_unless_the_model_knows_them():
 
 def test_hashed_names_are_numbers_below_the_size():
     vocabulary = HashedVocabulary(50)
-    found, lengths = vocabulary.encode(X)
+    matrix, lengths = vocabulary.encode(X)
     plain, _ = Vocabulary().encode(X, learn=True)
     assert lengths == list(map(len, X))
-    assert found.shape == (plain.shape[0], 50)
-    assert found.indices.max() < 50
-    assert np.array_equal(found.indptr, plain.indptr)
+    assert matrix.shape == (plain.shape[0], 50)
+    assert matrix.indices.max() < 50
+    assert np.array_equal(matrix.indptr, plain.indptr)
     again, _ = pickle.loads(pickle.dumps(vocabulary)).encode(X)
-    assert np.array_equal(again.indices, found.indices)
+    assert np.array_equal(again.indices, matrix.indices)
     assert vocabulary.count_unknown([[{"never": "seen"}]]) == 0
     # Counts are bytes where names are read, and do not overflow.
-    found, _ = Vocabulary().encode([[["a"] * 200]], learn=True)
-    assert found.toarray().tolist() == [[200.0]]
-    found, _ = Template("word[0]", ["word"]).encode([["a"] * 200], Vocabulary(), learn=True)
-    assert (found.T @ found).toarray().tolist() == [[200.0]]
+    matrix, _ = Vocabulary().encode([[["a"] * 200]], learn=True)
+    assert matrix.toarray().tolist() == [[200.0]]
+    matrix, _ = Template("word[0]", ["word"]).encode([["a"] * 200], Vocabulary(), learn=True)
+    assert (matrix.T @ matrix).toarray().tolist() == [[200.0]]
 
 
 def fnv(name):
@@ -62,8 +62,8 @@ def fnv(name):
 def test_the_hash_does_not_change():
     """Model files rely on it."""
     for position in ({"w": "thé"}, ["w:thé"]):
-        found, _ = HashedVocabulary(1000).encode([[position]])
-        assert found.indices.tolist() == [fnv("w:thé") % 1000]
+        matrix, _ = HashedVocabulary(1000).encode([[position]])
+        assert matrix.indices.tolist() == [fnv("w:thé") % 1000]
 
 
 def test_with_room_for_all_hashing_changes_nothing():

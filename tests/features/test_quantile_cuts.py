@@ -20,7 +20,7 @@ def taken(X, begin, end):
 
 
 def columns_of(points):
-    """What stands in each column, from top to bottom."""
+    """Return the stored values of each column, from top to bottom."""
     table = points.tocsc()
     return [column.tolist() for column in np.split(table.data, table.indptr[1:-1])]
 
@@ -67,25 +67,25 @@ def test_few_values_are_all_kept():
     for form in (np.asarray, sparse.csr_matrix):  # -0 is 0
         X = form(np.array([[1.0], [2.0]]))
         (X.data if sparse.issparse(X) else X).reshape(-1)[:] = [-0.0, 0.0]
-        found = quantile_points(X, 3)
-        assert columns_of(found) == [[0]]
-        assert not np.signbit(found.data).any()
+        cuts = quantile_points(X, 3)
+        assert columns_of(cuts) == [[0]]
+        assert not np.signbit(cuts.data).any()
     twice = sparse.csr_matrix((np.ones(3), [0, 0, 1], [0, 2, 3]), shape=(2, 2))
     assert columns_of(quantile_points(twice, MAX_BIN)) == [[2], [1]]
     X = sparse.csr_matrix(np.array([[1.0], [-2.0], [-1e-30], [3e38], [-3e38], [-1.0]]))
-    (found,) = columns_of(quantile_points(X, MAX_BIN))
-    assert found == sorted(np.float32([1, -2, -1e-30, 3e38, -3e38, -1]).tolist())
+    (cuts,) = columns_of(quantile_points(X, MAX_BIN))
+    assert cuts == sorted(np.float32([1, -2, -1e-30, 3e38, -3e38, -1]).tolist())
     # Categories have a bin each, seen or not.
     assert columns_of(quantile_points(frame(), 2))[-2:] == [[0, 1, 2, 3, 4], []]
 
 
 def test_many_values_are_cut_at_equal_ranks_up_to_both_ends():
     X = np.random.default_rng(0).permutation(np.arange(1001.0))[:, None]
-    (found,) = columns_of(quantile_points(X, 11))
-    assert found == [100.0 * k for k in range(11)]
+    (cuts,) = columns_of(quantile_points(X, 11))
+    assert cuts == [100.0 * k for k in range(11)]
     X = np.concatenate([np.zeros(900), np.arange(1.0, 101.0)])[:, None]
-    (found,) = columns_of(quantile_points(X, 11))
-    assert found == [0, *range(1, 101, 11)]  # a frequent value leaves the bins to others
+    (cuts,) = columns_of(quantile_points(X, 11))
+    assert cuts == [0, *range(1, 101, 11)]  # a frequent value leaves the bins to others
 
 
 def test_absent_entries_and_nan_are_the_same():
@@ -99,9 +99,9 @@ def test_absent_entries_and_nan_are_the_same():
     assert columns_of(quantile_points(with_nan, MAX_BIN)) == expected
     for kind, n_rows in product(KINDS, (0, 1)):
         few = taken(KINDS[kind](), 0, n_rows)
-        found = quantile_points(few, MAX_BIN)
-        assert found.shape[1] == few.shape[1]
-        sizes = [len(column) for column in columns_of(found)[:3]]
+        cuts = quantile_points(few, MAX_BIN)
+        assert cuts.shape[1] == few.shape[1]
+        sizes = [len(column) for column in columns_of(cuts)[:3]]
         assert all(size == n_rows or (size < n_rows and kind == "sparse") for size in sizes)
 
 
@@ -121,8 +121,8 @@ def test_fewer_rows_of_wide_matrices_are_sampled(monkeypatch):
     monkeypatch.setattr(quantile_cuts, "MOST_VALUES", 30)
     monkeypatch.setattr(quantile_cuts, "FEWEST_ROWS", 10)
     X = np.repeat(np.arange(20.0)[:, None], 6, axis=1)
-    found = columns_of(quantile_points(X, 20))
-    assert found == [[*range(0, 20, 2), 19]] * 6
+    cuts = columns_of(quantile_points(X, 20))
+    assert cuts == [[*range(0, 20, 2), 19]] * 6
 
 
 @pytest.mark.parametrize(
@@ -136,15 +136,15 @@ def test_fewer_of_very_many_entries_are_sampled(fewest, strides, monkeypatch):
     X = np.zeros((101, 4))
     for column, n in enumerate([3, 20, 60, 101]):
         X[:n, column] = np.arange(1, n + 1)
-    found = columns_of(quantile_points(sparse.csr_matrix(X), 200))
+    cuts = columns_of(quantile_points(sparse.csr_matrix(X), 200))
     expected = [
         list(range(1, n + 1, stride)) for n, stride in zip([3, 20, 60, 101], strides, strict=True)
     ]
-    assert found == expected
+    assert cuts == expected
 
 
 def test_many_small_shards_are_not_merged_one_by_one(monkeypatch):
-    """What was found before would be sorted again with every one of them."""
+    """Merging one by one would sort all earlier values again with every shard."""
     X = sparse.csr_matrix(np.random.default_rng(0).normal(size=(256, 4)))
     expected = columns_of(quantile_points(X, 256))
     sizes, merged = [], quantile_cuts._merged
@@ -181,8 +181,8 @@ def test_rows_on_disk_or_of_workers_have_the_same_bins(kind, what, monkeypatch):
         borders = np.concatenate([[0], np.cumsum(shares)])
 
         def work(them, borders=borders):
-            own = taken(X, borders[them.rank], borders[them.rank + 1])
-            return quantile_points(own, MAX_BIN, them)
+            part = taken(X, borders[them.rank], borders[them.rank + 1])
+            return quantile_points(part, MAX_BIN, them)
 
-        found = [columns_of(own) for own in together(len(shares), work)]
-        assert found == [expected] * len(shares)
+        cuts = [columns_of(points) for points in together(len(shares), work)]
+        assert cuts == [expected] * len(shares)

@@ -84,8 +84,8 @@ def test_templates_that_never_end_are_rejected():
     ):
         with pytest.raises(ValueError, match=message):
             Template(text, COLUMNS)
-    (found,) = Template("word[0..9998]\nword[-100000]", ["word"]).features(["x"])
-    assert len(found) == 10_000  # just below the limits
+    (result,) = Template("word[0..9998]\nword[-100000]", ["word"]).features(["x"])
+    assert len(result) == 10_000  # just below the limits
 
 
 # The template for text files.
@@ -101,9 +101,9 @@ def test_text_template_looks_at_every_column():
     for columns in (["word"], ["form"], ["word", "c1"], ["word", "pos", "chunk"]):
         template = Template(text_template(columns), columns)
         instance = [tuple(f"{name}{place}" for name in columns) for place in "abc"]
-        found = set(template.features(instance)[1])
+        result = set(template.features(instance)[1])
         for name in columns:
-            assert {f"{name}[-1]={name}a", f"{name}[0]={name}b", f"{name}[1]={name}c"} <= found
+            assert {f"{name}[-1]={name}a", f"{name}[0]={name}b", f"{name}[1]={name}c"} <= result
     for columns, message in (
         ([], "there is no column to make features of"),
         (["word", "part-of-speech"], "the column 'part-of-speech' cannot stand in a template"),

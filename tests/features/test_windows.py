@@ -10,8 +10,8 @@ X = [np.arange(6.0).reshape(3, 2), np.zeros((0, 2)), np.array([[9.0, 10.0]])]
 
 def test_windows_put_neighbours_side_by_side():
     for left, right in ((0, 0), (1, 1), (2, 0), (0, 3), (5, 5)):
-        found = windows(X, left, right, outside=-1)
-        for x, wide in zip(X, found, strict=True):
+        result = windows(X, left, right, outside=-1)
+        for x, wide in zip(X, result, strict=True):
             assert wide.shape == (len(x), (left + 1 + right) * 2)
             for t, row in enumerate(wide.reshape(len(x), left + 1 + right, 2)):
                 for place, other in enumerate(range(t - left, t + right + 1)):

@@ -15,11 +15,11 @@ def as_dicts(matrix, names):
     """One dict of values per row; a name that occurs twice counts twice."""
     rows = []
     for row in range(matrix.shape[0]):
-        own = slice(matrix.indptr[row], matrix.indptr[row + 1])
-        found = {}
-        for index, value in zip(matrix.indices[own], matrix.data[own], strict=True):
-            found[names[index]] = found.get(names[index], 0) + value
-        rows.append(found)
+        entries = slice(matrix.indptr[row], matrix.indptr[row + 1])
+        result = {}
+        for index, value in zip(matrix.indices[entries], matrix.data[entries], strict=True):
+            result[names[index]] = result.get(names[index], 0) + value
+        rows.append(result)
     return rows
 
 

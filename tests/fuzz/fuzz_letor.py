@@ -19,15 +19,15 @@ SEEDS = [
 
 def there_and_back(path: str) -> None:
     """Read, write, read."""
-    found = letor.read(path, comments=True)
-    if found.X.shape[1] > 1000:  # dense, and written in full
+    queries = letor.read(path, comments=True)
+    if queries.X.shape[1] > 1000:  # dense, and written in full
         return
-    letor.write(path, found)
-    again = letor.read(path, comments=True, n_features=found.X.shape[1])
+    letor.write(path, queries)
+    again = letor.read(path, comments=True, n_features=queries.X.shape[1])
     os.truncate(path, 0)
-    np.testing.assert_array_equal(again.X, found.X)
-    np.testing.assert_array_equal(again.relevance, found.relevance)
-    np.testing.assert_array_equal(again.group, found.group)
+    np.testing.assert_array_equal(again.X, queries.X)
+    np.testing.assert_array_equal(again.relevance, queries.relevance)
+    np.testing.assert_array_equal(again.group, queries.group)
 
 
 TARGET = on_disk(there_and_back)

@@ -52,9 +52,9 @@ SEEDS = [
 def ask(path: str) -> Any:
     """Load all of it, and learn a little from it."""
     shards = Shards(path)
-    found = shards.load()
-    if "y" not in found or found["X"].shape[1] > MOST_FEATURES:
-        return found
+    loaded = shards.load()
+    if "y" not in loaded or loaded["X"].shape[1] > MOST_FEATURES:
+        return loaded
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # one iteration is too few, and numbers may be odd
         crf = LinearCRF(max_iter=1, n_jobs=1).fit(shards.X, shards.y)

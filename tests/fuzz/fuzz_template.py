@@ -19,8 +19,8 @@ SENTENCE = [("Bell-5a", "NN"), ("", "ß"), ("日本", "-"), ("a" * 50, "\u0130")
 def target(raw: bytes) -> None:
     """Read the text, and look at a sentence through it."""
     template = Template(raw.decode("utf-8"), COLUMNS)
-    found = template.features(SENTENCE)
-    assert len(found) == len(SENTENCE)
+    result = template.features(SENTENCE)
+    assert len(result) == len(SENTENCE)
     assert template.features([]) == []
 
 

@@ -1,4 +1,4 @@
-"""What all harnesses share: seeds on disk, a target that may raise some errors only, findings.
+"""Shared code of the harnesses: seeds on disk, a target that may raise some errors, findings.
 
 A harness is one file, fuzz_NAME.py, that calls `fuzz`.  An error that is not allowed is a finding:
 it is written down, once for each place in the code, and the run goes on.  A crash of the process, a
@@ -121,13 +121,13 @@ def _options() -> argparse.Namespace:
 def _note(folder: Path, seen: set[str], error: Exception, raw: bytes, what: str) -> None:
     """Write a finding down, unless one of the same kind from the same place is known."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if f"{os.sep}crfx{os.sep}" in frame.filename] or frames
-    place = f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else "?"
+    own_frames = [frame for frame in frames if f"{os.sep}crfx{os.sep}" in frame.filename] or frames
+    place = f"{Path(own_frames[-1].filename).name}:{own_frames[-1].lineno}" if own_frames else "?"
     key = f"{type(error).__name__} at {place}, {what}"
     if key in seen:
         return
     seen.add(key)
     name = hashlib.sha1(key.encode()).hexdigest()[:12]
     (folder / "findings" / name).write_bytes(raw)
-    told = {"what": key, "message": str(error)[:300], "input": raw[:200].hex()}
-    (folder / "findings" / f"{name}.json").write_text(json.dumps(told), encoding="utf-8")
+    finding = {"what": key, "message": str(error)[:300], "input": raw[:200].hex()}
+    (folder / "findings" / f"{name}.json").write_text(json.dumps(finding), encoding="utf-8")

@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def fuzzed(name: str, minutes: float, seed: int) -> dict[str, Any]:
-    """What one harness did in its time."""
+    """Return what one harness did in its time."""
     folder = WORK / name
     for part in ("findings", "crashes"):
         shutil.rmtree(folder / part, ignore_errors=True)
@@ -96,9 +96,9 @@ def run_once(
 
 def count(totals: dict[str, int], log: bytes) -> None:
     """Add what the fuzzer said: executions add up, of the rest the most."""
-    totals["executions"] += max((int(found) for found in EXECUTED.findall(log)), default=0)
-    for found in COVERED.findall(log)[-1:]:
-        for key, value in zip(("coverage", "features", "corpus"), map(int, found), strict=True):
+    totals["executions"] += max((int(number) for number in EXECUTED.findall(log)), default=0)
+    for numbers in COVERED.findall(log)[-1:]:
+        for key, value in zip(("coverage", "features", "corpus"), map(int, numbers), strict=True):
             totals[key] = max(totals[key], value)
     for peak in PEAK.findall(log)[-1:]:
         totals["peak_mb"] = max(totals["peak_mb"], int(peak))
@@ -112,7 +112,7 @@ def crashed(folder: Path) -> list[Path]:
 
 def findings(folder: Path) -> list[dict[str, str]]:
     """Errors that are not allowed, and ends of the process, each with the head of its input."""
-    found = [
+    records = [
         json.loads(path.read_text(encoding="utf-8"))
         for path in sorted((folder / "findings").glob("*.json"))
     ]
@@ -120,8 +120,8 @@ def findings(folder: Path) -> list[dict[str, str]]:
         kind = {"oom": "too much memory", "timeout": "hang"}.get(path.name.split("-")[0], "crash")
         raw = path.read_bytes()
         digest = hashlib.sha1(raw).hexdigest()[:12]
-        found.append({"what": kind, "message": f"input {digest}", "input": raw[:200].hex()})
-    return found
+        records.append({"what": kind, "message": f"input {digest}", "input": raw[:200].hex()})
+    return records
 
 
 def page(results: dict[str, Any]) -> str:
@@ -137,24 +137,26 @@ def page(results: dict[str, Any]) -> str:
         "| loader | minutes | executions | branches | corpus | peak MB | findings |",
         "|---|---:|---:|---:|---:|---:|---|",
     ]
-    for name, own in results.items():
-        found = "; ".join(finding["what"] for finding in own["findings"]) or "none"
+    for name, record in results.items():
+        findings_text = "; ".join(finding["what"] for finding in record["findings"]) or "none"
         lines.append(
-            f"| {name} | {own['minutes']:.1f} | {own['executions']:,} | {own['coverage']} | "
-            f"{own['corpus']} | {own['peak_mb']} | {found} |"
+            f"| {name} | {record['minutes']:.1f} | {record['executions']:,} | "
+            f"{record['coverage']} | {record['corpus']} | {record['peak_mb']} | {findings_text} |"
         )
     lines += ["", *mended(), ""]
-    for own in results.values():
-        told = ", ".join(f"{package} {number}" for package, number in own["versions"].items())
+    for record in results.values():
+        versions = ", ".join(
+            f"{package} {number}" for package, number in record["versions"].items()
+        )
         lines.append(
-            f"- `{own['command']}`: Python {own['python']}, {told}; commit {own['commit']}, "
-            f"{own['date']}"
+            f"- `{record['command']}`: Python {record['python']}, {versions}; "
+            f"commit {record['commit']}, {record['date']}"
         )
     return "\n".join(lines) + "\n"
 
 
 def mended() -> list[str]:
-    """What runs found that is mended now, as found.md tells it."""
+    """Return the fixed findings from found.md."""
     return (HERE / "found.md").read_text(encoding="utf-8").rstrip().splitlines()
 
 
@@ -166,8 +168,8 @@ def commit() -> str:
         done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
         return done.stdout.strip()
 
-    found = git("describe", "--always", "--abbrev=12") or "unknown"
-    return found + ("+changes" if git("status", "--porcelain", "src", "tests/fuzz") else "")
+    result = git("describe", "--always", "--abbrev=12") or "unknown"
+    return result + ("+changes" if git("status", "--porcelain", "src", "tests/fuzz") else "")
 
 
 def write_whole(path: Path, text: str) -> None:

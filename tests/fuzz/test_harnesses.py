@@ -53,19 +53,19 @@ def test_findings_are_written_down_once(helper, tmp_path):
             json.dumps(object())
         except TypeError as error:
             note(tmp_path, seen, error, b"input", "not allowed")
-    (told,) = (tmp_path / "findings").glob("*.json")
-    assert "TypeError" in json.loads(told.read_text(encoding="utf-8"))["what"]
-    assert told.with_suffix("").read_bytes() == b"input"
+    (written,) = (tmp_path / "findings").glob("*.json")
+    assert "TypeError" in json.loads(written.read_text(encoding="utf-8"))["what"]
+    assert written.with_suffix("").read_bytes() == b"input"
 
 
 def test_mutated_zips_are_zips(helper):
     """Nine in ten can be opened: their checksums are right."""
     zips, seed = helper("zips"), (HERE.parent / "saved_models" / "gbcrf-1.crfx").read_bytes()
     change = zips.mutator(lambda raw, size: raw[::-1][:size], [seed])
-    found = [change(seed, 1 << 15, number) for number in range(100)]
-    whole = [raw for raw in found if zips.unpacked(raw)]
+    result = [change(seed, 1 << 15, number) for number in range(100)]
+    whole = [raw for raw in result if zips.unpacked(raw)]
     assert len(whole) > 80
-    assert len({*found}) > 50
+    assert len({*result}) > 50
 
 
 def test_mutated_trees_are_documents(beside):
@@ -83,9 +83,9 @@ def test_mutated_trees_are_documents(beside):
 
 def test_the_page_tells_what_was_found(helper):
     run = runpy.run_path(str(HERE / "run.py"))
-    own = {"command": "c", "minutes": 1.0, "executions": 1000, "coverage": 5, "corpus": 2}
-    own |= {"peak_mb": 70, "python": "3", "versions": {"crfx": "0"}, "commit": "x", "date": "d"}
+    record = {"command": "c", "minutes": 1.0, "executions": 1000, "coverage": 5, "corpus": 2}
+    record |= {"peak_mb": 70, "python": "3", "versions": {"crfx": "0"}, "commit": "x", "date": "d"}
     crash = {"what": "crash", "message": "", "input": ""}
-    page = run["page"]({"conll": own | {"findings": [crash]}})
+    page = run["page"]({"conll": record | {"findings": [crash]}})
     assert "| conll | 1.0 | 1,000 | 5 | 2 | 70 | crash |" in page
-    assert "| none |" in run["page"]({"conll": own | {"findings": []}})
+    assert "| none |" in run["page"]({"conll": record | {"findings": []}})

@@ -1,4 +1,4 @@
-"""What the harnesses of text formats share: read, write back, compare; ask for the format."""
+"""Shared code of the harnesses of text formats: read, write back, compare; guess the format."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from crfx.io.lines import open_lines
 
 
 def there_and_back(name: str, path: str) -> None:
-    """With the labels that were read, the lines that are written are those that were read."""
+    """Check that writing the labels that were read gives the lines that were read."""
     for labelled in (False, True):
         with open_lines(path) as lines:
             first = lines.peek_block()
@@ -23,7 +23,7 @@ def _check(format: formats.Format, sentence: formats.Sentence) -> None:
     count = len(sentence.tokens)
     assert len(sentence.rows) == count
     assert sentence.labels is None or len(sentence.labels) == count
-    assert sentence.parents is None or all(-1 <= own < count for own in sentence.parents)
+    assert sentence.parents is None or all(-1 <= parent < count for parent in sentence.parents)
     if format.columns is not None:
         assert all(len(token) == len(format.columns) for token in sentence.tokens)
     if sentence.labels is None or None in sentence.labels:

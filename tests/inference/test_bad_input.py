@@ -156,8 +156,8 @@ def test_tables_without_an_edge_are_ignored():
         inference.sum_product(NODE, edge, OFFSETS).log_z, np.log([9.0, 27.0])
     )
     types = np.array([7, 0, -3, 0, 0])
-    found = inference.sum_product(NODE, EDGE[None], OFFSETS, edge_types=types)
-    np.testing.assert_allclose(found.log_z, np.log([9.0, 27.0]))
+    sums = inference.sum_product(NODE, EDGE[None], OFFSETS, edge_types=types)
+    np.testing.assert_allclose(sums.log_z, np.log([9.0, 27.0]))
 
 
 def test_the_first_bad_place_is_named_for_any_number_of_threads():
@@ -169,7 +169,7 @@ def test_the_first_bad_place_is_named_for_any_number_of_threads():
             inference.sum_product(node, EDGE, offsets, n_jobs=jobs)
 
 
-def test_an_impossible_position_without_edges_is_named_as_with_them():
+def test_impossible_position_is_named_without_edges():
     impossible = NODE.copy()
     impossible[1] = -INF
     with pytest.raises(ValueError) as with_edges:  # noqa: PT011

@@ -49,18 +49,18 @@ def test_sums_are_those_of_the_single_edges(structure, curvature, dtype):
     weights = np.random.default_rng(0).uniform(0.0, 3.0, len(problem.offsets) - 1)
     each = inference.sum_product(**problem.arguments(), edge_marginals="each").edge
     marginals, curvatures = weighted_sums(problem, curvature, weights, each.astype(np.float64))
-    found = summed(
+    sums = summed(
         prepare(**problem.arguments()), "sum", curvature, edge_curvature=True, weights=weights
     )
-    np.testing.assert_allclose(found.edge, marginals, **TOLERANCE[dtype])
-    np.testing.assert_allclose(found.edge_curvature, curvatures, **TOLERANCE[dtype])
+    np.testing.assert_allclose(sums.edge, marginals, **TOLERANCE[dtype])
+    np.testing.assert_allclose(sums.edge_curvature, curvatures, **TOLERANCE[dtype])
 
 
 def test_sums_against_enumeration():
     problem = make_problem(0, lengths=(4, 3), n_labels=3)
     each = enumeration.sum_product(**problem.arguments(), edge_marginals="each").edge
-    found = summed(prepare(**problem.arguments()), "sum", None, edge_curvature=True)
+    sums = summed(prepare(**problem.arguments()), "sum", None, edge_curvature=True)
     expected = (each * (1.0 - each)).sum(axis=0)
-    np.testing.assert_allclose(found.edge_curvature, expected, **TOLERANCE[np.float64])
+    np.testing.assert_allclose(sums.edge_curvature, expected, **TOLERANCE[np.float64])
     with pytest.raises(AssertionError):  # the companion: it can fail
-        np.testing.assert_allclose(found.edge_curvature.T, expected, **TOLERANCE[np.float64])
+        np.testing.assert_allclose(sums.edge_curvature.T, expected, **TOLERANCE[np.float64])

@@ -19,9 +19,9 @@ FLOAT32 = {"rtol": 2e-4, "atol": 2e-5}
 def both_widths(problem, tolerance=FLOAT32):
     """The result in float32, which must agree with float64."""
     wide = {k: v.astype(np.float64) if k in ("node", "edge") else v for k, v in problem.items()}
-    found, expected = (inference.sum_product(**p, curvature="mixing") for p in (problem, wide))
-    assert_same(found, expected, **tolerance)
-    return found
+    sums, expected = (inference.sum_product(**p, curvature="mixing") for p in (problem, wide))
+    assert_same(sums, expected, **tolerance)
+    return sums
 
 
 def random_scores(rows, n_labels, scale=1.0):
@@ -35,36 +35,36 @@ def random_scores(rows, n_labels, scale=1.0):
 @pytest.mark.parametrize("parents", [None, [-1, 0, 0, 1, 1]])
 def test_huge_scores_choose_one_labelling(scale, parents):
     scores = random_scores(5, 3, scale)
-    found = inference.sum_product(**scores, offsets=[0, 5], parents=parents, curvature="mixing")
+    sums = inference.sum_product(**scores, offsets=[0, 5], parents=parents, curvature="mixing")
     best = inference.max_product(**scores, offsets=[0, 5], parents=parents)
-    np.testing.assert_allclose(found.log_z, best.scores, rtol=1e-6)
-    np.testing.assert_array_equal(found.node.argmax(axis=1), best.labels)
-    np.testing.assert_allclose(found.node.max(axis=1), 1.0, rtol=1e-6)
-    assert np.isfinite(found.node_gamma).all()
+    np.testing.assert_allclose(sums.log_z, best.scores, rtol=1e-6)
+    np.testing.assert_array_equal(sums.node.argmax(axis=1), best.labels)
+    np.testing.assert_allclose(sums.node.max(axis=1), 1.0, rtol=1e-6)
+    assert np.isfinite(sums.node_gamma).all()
 
 
 @pytest.mark.parametrize(("n_labels", "offsets"), [(1, [0, 3, 4]), (4, [0, 1, 2, 3])])
 def test_one_label_or_one_position(n_labels, offsets):
     scores = random_scores(offsets[-1], n_labels)
-    found = both_widths({**scores, "offsets": offsets})
+    sums = both_widths({**scores, "offsets": offsets})
     if n_labels > 1:
         weights = np.exp(scores["node"].astype(np.float64))
         softmax = weights / weights.sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(found.node, softmax, **FLOAT32)
-        np.testing.assert_array_equal(found.edge, np.zeros((4, 4)))
+        np.testing.assert_allclose(sums.node, softmax, **FLOAT32)
+        np.testing.assert_array_equal(sums.edge, np.zeros((4, 4)))
     else:
-        np.testing.assert_array_equal(found.node, np.ones((4, 1)))
-    np.testing.assert_allclose(found.node_gamma, 2.0, rtol=1e-6)
+        np.testing.assert_array_equal(sums.node, np.ones((4, 1)))
+    np.testing.assert_allclose(sums.node_gamma, 2.0, rtol=1e-6)
 
 
 def test_no_instances_and_empty_instances():
     for offsets in ([0], [0, 0, 0]):
-        found = inference.sum_product(np.zeros((0, 3)), np.zeros((3, 3)), offsets)
-        np.testing.assert_array_equal(found.log_z, np.zeros(len(offsets) - 1))
+        sums = inference.sum_product(np.zeros((0, 3)), np.zeros((3, 3)), offsets)
+        np.testing.assert_array_equal(sums.log_z, np.zeros(len(offsets) - 1))
         assert inference.max_product(np.zeros((0, 3)), None, offsets).labels.shape == (0,)
         assert inference.sample(np.zeros((0, 3)), None, offsets, n=2).shape == (2, 0)
     best = inference.max_product(np.zeros((1, 3)), None, [0, 0, 1], k=2)
-    assert [len(found) for found in best.labels] == [1, 2]
+    assert [len(labels) for labels in best.labels] == [1, 2]
 
 
 def test_500_labels():
@@ -74,19 +74,19 @@ def test_500_labels():
 def test_a_chain_of_a_million_positions():
     rows = 1_000_000
     scores = {**random_scores(rows, 3), "offsets": [0, rows]}
-    found = inference.sum_product(**scores, curvature="mixing")
-    np.testing.assert_allclose(found.node.sum(axis=1), 1.0, rtol=1e-5)
-    np.testing.assert_allclose(found.edge.sum(), rows - 1, rtol=1e-6)
+    sums = inference.sum_product(**scores, curvature="mixing")
+    np.testing.assert_allclose(sums.node.sum(axis=1), 1.0, rtol=1e-5)
+    np.testing.assert_allclose(sums.edge.sum(), rows - 1, rtol=1e-6)
     wide = {**scores, "node": scores["node"].astype(float), "edge": scores["edge"].astype(float)}
     expected = inference.sum_product(**wide)
-    np.testing.assert_allclose(found.log_z, expected.log_z, rtol=1e-7)
-    np.testing.assert_allclose(found.node, expected.node, **FLOAT32)
+    np.testing.assert_allclose(sums.log_z, expected.log_z, rtol=1e-7)
+    np.testing.assert_allclose(sums.node, expected.node, **FLOAT32)
     often = (inference.sample(**scores, n=1)[0][:, None] == np.arange(3)).mean(axis=0)
     np.testing.assert_allclose(often, expected.node.mean(axis=0), atol=0.005)
     # Far from its ends a chain forgets them: a window of it has the same marginals.
     window = slice(500_000, 500_400)
     part = inference.sum_product(scores["node"][window], scores["edge"], [0, 400])
-    np.testing.assert_allclose(part.node[150:250], found.node[window][150:250], **FLOAT32)
+    np.testing.assert_allclose(part.node[150:250], sums.node[window][150:250], **FLOAT32)
     labels = inference.max_product(**scores).labels
     path = scores["node"][np.arange(rows), labels].sum(dtype=np.float64)
     path += scores["edge"][labels[:-1], labels[1:]].sum(dtype=np.float64)
@@ -97,13 +97,13 @@ def test_expectation_keeps_its_digits_on_long_chains():
     rows = 100_000
     scores = {**random_scores(rows, 3), "offsets": [0, rows]}
     cost = np.random.default_rng(1).random((rows, 3), dtype=np.float32)
-    found = inference.expectation(**scores, cost=cost)
+    answer = inference.expectation(**scores, cost=cost)
     wide = {k: v.astype(float) if k in ("node", "edge") else v for k, v in scores.items()}
     expected = inference.expectation(**wide, cost=cost)
-    np.testing.assert_allclose(found.value, expected.value, rtol=1e-7)
-    np.testing.assert_allclose(found.node, expected.node, atol=2e-5)
+    np.testing.assert_allclose(answer.value, expected.value, rtol=1e-7)
+    np.testing.assert_allclose(answer.node, expected.node, atol=2e-5)
     # A weight of the table is rounded once, for all positions: what that changes adds up.
-    np.testing.assert_allclose(found.edge, expected.edge, atol=16 * 2.0**-24 * rows)
+    np.testing.assert_allclose(answer.edge, expected.edge, atol=16 * 2.0**-24 * rows)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
@@ -123,9 +123,9 @@ def test_sums_beyond_float32():
     largest = np.array([[0.0, 3e38]], np.float32)
     for copies in (1, 16):
         node, offsets = np.tile(largest, (copies, 1)), np.arange(copies + 1)
-        found = inference.max_product(node, None, offsets, start=largest[0])
-        np.testing.assert_array_equal(found.labels, 1)
-        np.testing.assert_allclose(found.scores, 2 * float(largest[0, 1]))
+        best = inference.max_product(node, None, offsets, start=largest[0])
+        np.testing.assert_array_equal(best.labels, 1)
+        np.testing.assert_allclose(best.scores, 2 * float(largest[0, 1]))
         assert inference.sum_product(node, None, offsets, start=largest[0]).node[:, 1].all()
 
 
@@ -136,12 +136,12 @@ def test_a_tree_of_100_000_nodes(shape):
     scores = {**random_scores(rows, 3), "offsets": [0, rows]}
     # The hub's gamma sums 100,000 rates, each rounded in float32.
     tolerance = {"rtol": 5e-3, "atol": 1e-4} if shape == "star" else FLOAT32
-    found = both_widths({**scores, "parents": parents}, tolerance)
-    assert (found.node_gamma <= 2.0 * rows).all()
+    sums = both_widths({**scores, "parents": parents}, tolerance)
+    assert (sums.node_gamma <= 2.0 * rows).all()
     if shape == "path":
         chain = inference.sum_product(**scores, curvature="mixing")
-        np.testing.assert_allclose(found.node, chain.node, **FLOAT32)
-        np.testing.assert_allclose(found.edge_gamma, chain.edge_gamma, **FLOAT32)
+        np.testing.assert_allclose(sums.node, chain.node, **FLOAT32)
+        np.testing.assert_allclose(sums.edge_gamma, chain.edge_gamma, **FLOAT32)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Whether constraints leave a labelling, and allow the one that is true: against enumeration."""
+"""Feasibility of constraints and of true labellings, against enumeration."""
 
 import re
 import time
@@ -126,13 +126,13 @@ def is_found_possible(batch, structure, mask):
 
 @pytest.mark.parametrize("is_forest", [False, True])
 def test_masks_alone_against_enumeration(is_forest, monkeypatch):
-    """As enumeration does, and without the core where every length will do."""
+    """Masks agree with enumeration, without calling the core if every length is possible."""
     random = np.random.default_rng(1)
-    whole, found, by_core = feasibility.impossible_rows, [], []
+    whole, result, by_core = feasibility.impossible_rows, [], []
 
-    def counted(*given):
-        by_core.append(given)
-        return whole(*given)
+    def counted(*args):
+        by_core.append(args)
+        return whole(*args)
 
     monkeypatch.setattr(feasibility, "impossible_rows", counted)
     for _ in range(300):
@@ -145,9 +145,9 @@ def test_masks_alone_against_enumeration(is_forest, monkeypatch):
             end = random.random(3) < 0.6
         mask = Mask(pair, start, end)
         batch = Batch.from_lengths([0, n], parents=np.array(parents) if is_forest else None)
-        found.append(is_found_possible(batch, Forest() if is_forest else Chain(2), mask))
-        assert found[-1] == is_possible(mask, parents)
-    assert 50 < sum(found) < 250
+        result.append(is_found_possible(batch, Forest() if is_forest else Chain(2), mask))
+        assert result[-1] == is_possible(mask, parents)
+    assert 50 < sum(result) < 250
     assert len(by_core) < 250
 
 

@@ -58,7 +58,7 @@ def test_equal_scores_count_the_labellings(order, module):
     pairwise(list(MODULES), list(STRUCTURES), ["shared", "typed", "each"]),
 )
 def test_marginals_and_covariances_are_gradients(module, structure, sharing):
-    """Of log Z, and of the expected cost."""
+    """Marginals are gradients of log Z, covariances are gradients of the expected cost."""
     arguments = make_problem(21, sharing=sharing, **STRUCTURES[structure]).arguments()
     cost = np.sin(np.arange(arguments["node"].size)).reshape(arguments["node"].shape)
     prepared = prepare(**arguments)
@@ -88,13 +88,13 @@ def test_a_chain_given_as_a_forest(module, chain):
     forest = chain.with_arrays(parents=parents.astype(np.int64))
     module = MODULES[module]
     for curvature in KINDS:
-        found, expected = (
+        sums, expected = (
             module.sum_product(**p.arguments(), curvature=curvature) for p in (forest, chain)
         )
-        assert_same(found, expected, **EXACT)
+        assert_same(sums, expected, **EXACT)
     for k in (1, 5):
-        found, expected = (module.max_product(**p.arguments(), k=k) for p in (forest, chain))
-        np.testing.assert_allclose(found.scores, expected.scores, **EXACT)
+        sums, expected = (module.max_product(**p.arguments(), k=k) for p in (forest, chain))
+        np.testing.assert_allclose(sums.scores, expected.scores, **EXACT)
     if module is inference:
         labels = (inference.max_product(**p.arguments()).labels for p in (forest, chain))
         np.testing.assert_array_equal(*labels)
@@ -179,22 +179,22 @@ def test_results_do_not_depend_on_the_order_of_instances():
     blocks = np.split(np.arange(14), problem.offsets[1:-1])
     rows = np.concatenate([blocks[i] for i in (2, 0, 3, 1)])
     turned = problem.with_arrays(node=problem.node[rows], offsets=np.array([0, 7, 11, 12, 14]))
-    found = inference.sum_product(**turned.arguments(), curvature="mixing")
-    np.testing.assert_allclose(found.node, result.node[rows], **EXACT)
-    np.testing.assert_allclose(found.node_gamma, result.node_gamma[rows], **EXACT)
-    np.testing.assert_allclose(found.edge, result.edge, **EXACT)
+    sums = inference.sum_product(**turned.arguments(), curvature="mixing")
+    np.testing.assert_allclose(sums.node, result.node[rows], **EXACT)
+    np.testing.assert_allclose(sums.node_gamma, result.node_gamma[rows], **EXACT)
+    np.testing.assert_allclose(sums.edge, result.edge, **EXACT)
 
 
 def test_equal_scores_go_to_the_smaller_labels():
     node = np.zeros((5, 4), np.float32)
     for arguments in ({"offsets": [0, 5]}, {"offsets": [0, 5], "parents": [-1, 0, 0, 1, 1]}):
         for k in (1, 3):
-            found = inference.max_product(node, np.zeros((4, 4)), k=k, **arguments)
-            labels = found.labels if k == 1 else found.labels[0][0][0]
+            best = inference.max_product(node, np.zeros((4, 4)), k=k, **arguments)
+            labels = best.labels if k == 1 else best.labels[0][0][0]
             np.testing.assert_array_equal(labels, np.zeros(5))
-    found = inference.max_product(node, np.zeros((4, 4)), [0, 5], k=4)
+    best = inference.max_product(node, np.zeros((4, 4)), [0, 5], k=4)
     again = inference.max_product(node, np.zeros((4, 4)), [0, 5], k=4)
-    for (labels, score), (same, _) in zip(found.labels[0], again.labels[0], strict=True):
+    for (labels, score), (same, _) in zip(best.labels[0], again.labels[0], strict=True):
         np.testing.assert_array_equal(labels, same)
         assert score == 0.0
 

@@ -62,17 +62,17 @@ def test_prepare_makes_no_pass_over_the_scores():
     assert min(seconds) < GENEROUS_SECONDS
 
 
-@pytest.mark.parametrize("given", [{}, {0: 2}, {1: 0, 3: 1}, {0: 1, 1: 1, 2: 0, 3: 2}])
-def test_clamping_leaves_the_labellings_that_agree(given):
-    random = np.random.default_rng(len(given))
+@pytest.mark.parametrize("observed", [{}, {0: 2}, {1: 0, 3: 1}, {0: 1, 1: 1, 2: 0, 3: 2}])
+def test_clamping_leaves_the_labellings_that_agree(observed):
+    random = np.random.default_rng(len(observed))
     node, edge = random.normal(size=(4, 3)), random.normal(size=(3, 3))
     problem = prepare(node, edge, [0, 4])
-    rows, labels = (np.array(list(own), int) for own in (given.keys(), given.values()))
+    rows, labels = (np.array(list(values), int) for values in (observed.keys(), observed.values()))
     clamped = problem.clamped(rows, labels)
     scores = {
         codes: node[np.arange(4), codes].sum() + edge[codes[:-1], codes[1:]].sum()
         for codes in product(range(3), repeat=4)
-        if all(codes[row] == label for row, label in given.items())
+        if all(codes[row] == label for row, label in observed.items())
     }
     total = np.logaddexp.reduce(list(scores.values()))
     assert summed(clamped, None, None).log_z[0] == pytest.approx(total, abs=1e-12)

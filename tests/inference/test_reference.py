@@ -23,8 +23,8 @@ def test_samples_follow_the_seed():
 
 
 def test_ties_go_to_the_smaller_labels():
-    found = reference.max_product(np.zeros((3, 2)), np.zeros((2, 2)), [0, 3], k=3)
-    assert [y.tolist() for y, _ in found.labels[0]] == [[0, 0, 0], [0, 0, 1], [0, 1, 0]]
+    best = reference.max_product(np.zeros((3, 2)), np.zeros((2, 2)), [0, 3], k=3)
+    assert [y.tolist() for y, _ in best.labels[0]] == [[0, 0, 0], [0, 0, 1], [0, 1, 0]]
 
 
 # Ordinary inputs that break careless code.
@@ -34,8 +34,8 @@ def test_ties_go_to_the_smaller_labels():
 def test_scores_of_ten_thousand(shape, dtype):
     problem = make_problem(51, shape=shape, scale=1e4, dtype=dtype)
     arguments = problem.arguments()
-    found = reference.sum_product(**arguments, curvature="exact")
-    assert_same(found, enumeration.sum_product(**arguments, curvature="exact"), **EXACT)
+    sums = reference.sum_product(**arguments, curvature="exact")
+    assert_same(sums, enumeration.sum_product(**arguments, curvature="exact"), **EXACT)
     assert_best(reference.max_product(**arguments, k=3), k=3, **arguments, **EXACT)
 
 
@@ -43,16 +43,16 @@ def test_ignored_edge_tables_may_hold_nan():
     problem = make_problem(61, lengths=(3, 4), order=2, sharing="each")
     edge = problem.edge.copy()
     edge[[0, 1, 3, 4]] = np.nan
-    found = reference.sum_product(**problem.with_arrays(edge=edge).arguments())
-    assert_same(found, reference.sum_product(**problem.arguments()), rtol=0.0, atol=0.0)
+    sums = reference.sum_product(**problem.with_arrays(edge=edge).arguments())
+    assert_same(sums, reference.sum_product(**problem.arguments()), rtol=0.0, atol=0.0)
 
 
 @pytest.mark.parametrize("lengths", [(), (0,), (0, 0)])
 def test_empty_instances(lengths):
     arguments = make_problem(71, lengths=lengths).arguments()
-    found = reference.sum_product(**arguments, curvature="mixing")
-    assert found.log_z.tolist() == [0.0] * len(lengths)
-    assert found.node.shape == (0, 3)
+    sums = reference.sum_product(**arguments, curvature="mixing")
+    assert sums.log_z.tolist() == [0.0] * len(lengths)
+    assert sums.node.shape == (0, 3)
     assert reference.max_product(**arguments).labels.shape == (0,)
     pairs = reference.max_product(**arguments, k=2).labels
     assert [(len(best), best[0][1]) for best in pairs] == [(1, 0.0)] * len(lengths)

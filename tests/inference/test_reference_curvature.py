@@ -26,12 +26,12 @@ KINDS = ("mixing", "dobrushin")
 # The path formulas.
 
 
-def rate(listed, given, target, kind):
+def rate(listed, condition, target, kind):
     """The rate from the labels at positions ``given`` to those at positions ``target``."""
     k, p = listed.n_labels, listed.probabilities
     rows = []
-    for state in product(range(k), repeat=len(given)):
-        inside = p * (listed.labels[:, given] == state).all(axis=1)
+    for state in product(range(k), repeat=len(condition)):
+        inside = p * (listed.labels[:, condition] == state).all(axis=1)
         if inside.sum() > 0.0:
             outcomes = product(range(k), repeat=len(target))
             hits = [(listed.labels[:, target] == outcome).all(axis=1) for outcome in outcomes]
@@ -69,12 +69,12 @@ def walked(listed, parents, start, stop, kind):
 )
 def test_forest_gammas_are_sums_over_paths(seed, shape, kind):
     problem = make_problem(seed, lengths=(6,), shape=shape, n_labels=2 + seed % 2, forbid=0.2)
-    found = reference.sum_product(**problem.arguments(), curvature=kind)
+    sums = reference.sum_product(**problem.arguments(), curvature=kind)
     (listed,) = enumerate_instances(**problem.arguments())
     up = problem.parents.tolist()
     for t in range(6):
         total = sum(walked(listed, up, t, s, kind) for s in range(6))
-        np.testing.assert_allclose(found.node_gamma[t], 2.0 * total, **EXACT)
+        np.testing.assert_allclose(sums.node_gamma[t], 2.0 * total, **EXACT)
     for here in listed.parts:
         # From the nearer end of one edge to the nearer end of the other.
         total = 0.0
@@ -83,11 +83,11 @@ def test_forest_gammas_are_sums_over_paths(seed, shape, kind):
             if ways:
                 nearest = min(ways, key=len)
                 total += walked(listed, up, nearest[0], nearest[-1], kind)
-        np.testing.assert_allclose(found.edge_gamma[here[-1]], 2.0 * total, **EXACT)
+        np.testing.assert_allclose(sums.edge_gamma[here[-1]], 2.0 * total, **EXACT)
 
 
 def reach(listed, order, sign, t, kind):
-    """How far y_t moves each later node, and the edge that ends at t each later edge.
+    """Return how far y_t moves each later node, and the edge that ends at t each later edge.
 
     ``sign`` -1 looks at the chain from its other end.  With n the order and q whole turns of n
     steps, node t + qn + m moves by alpha^(n)_t alpha^(n)_{t+n} ... alpha^(m)_{t+qn}.
@@ -115,16 +115,16 @@ def test_chain_gammas_are_sums_over_turns_of_n_steps(order, forbid, kind):
     problem = make_problem(
         order, lengths=(length,), order=order, n_labels=2, forbid=forbid, sharing="each"
     )
-    found = reference.sum_product(**problem.arguments(), curvature=kind)
+    sums = reference.sum_product(**problem.arguments(), curvature=kind)
     (listed,) = enumerate_instances(**problem.arguments())
     for t in range(length):
         after, _ = reach(listed, order, 1, t, kind)
         before, _ = reach(listed, order, -1, length - 1 - t, kind)
-        np.testing.assert_allclose(found.node_gamma[t], 2.0 * (1.0 + after + before), **EXACT)
+        np.testing.assert_allclose(sums.node_gamma[t], 2.0 * (1.0 + after + before), **EXACT)
     for t in range(order, length):
         _, after = reach(listed, order, 1, t, kind)
         _, before = reach(listed, order, -1, length - 1 - t + order, kind)
-        np.testing.assert_allclose(found.edge_gamma[t], 2.0 * (1.0 + after + before), **EXACT)
+        np.testing.assert_allclose(sums.edge_gamma[t], 2.0 * (1.0 + after + before), **EXACT)
 
 
 # Known values.
@@ -137,18 +137,18 @@ def test_length_counts_the_nodes_and_edges_of_each_tree():
         "offsets": [0, 5],
         "parents": [-1, 0, 0, -1, 3],
     }
-    found = reference.sum_product(**arguments, curvature="length")
-    assert found.node_gamma.tolist() == [6, 6, 6, 4, 4]
-    assert found.edge_gamma.tolist() == [0, 4, 4, 0, 2]
+    sums = reference.sum_product(**arguments, curvature="length")
+    assert sums.node_gamma.tolist() == [6, 6, 6, 4, 4]
+    assert sums.edge_gamma.tolist() == [0, 4, 4, 0, 2]
 
 
 @pytest.mark.parametrize(("order", "curvature"), [(1, "exact"), (2, "dobrushin"), (2, "mixing")])
 def test_without_edge_scores_gamma_is_two(order, curvature):
     problem = make_problem(0, sharing="none", order=order)
-    found = reference.sum_product(**problem.arguments(), curvature=curvature)
-    assert (found.node_gamma == 2.0).all()
-    assert found.edge is None
-    assert found.edge_gamma is None
+    sums = reference.sum_product(**problem.arguments(), curvature=curvature)
+    assert (sums.node_gamma == 2.0).all()
+    assert sums.edge is None
+    assert sums.edge_gamma is None
 
 
 def test_window_messages_of_order_one_are_the_neighbour_messages():

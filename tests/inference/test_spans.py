@@ -22,13 +22,13 @@ LABELS = {
 }
 
 
-def summed_spans(own, classes):
+def summed_spans(enumerated, classes):
     """{(start, stop, type): probability} by definition."""
-    found = {}
-    for codes, p in zip(own.labels, own.probabilities, strict=True):
+    result = {}
+    for codes, p in zip(enumerated.labels, enumerated.probabilities, strict=True):
         for first, last, kind in spans(classes[codes]):
-            found[first, last + 1, kind] = found.get((first, last + 1, kind), 0.0) + p
-    return found
+            result[first, last + 1, kind] = result.get((first, last + 1, kind), 0.0) + p
+    return result
 
 
 @pytest.mark.parametrize(
@@ -55,42 +55,44 @@ def test_spans_have_the_probability_of_enumeration(labels, order, sharing, scale
         forbid=forbid,
     )
     problem, tags = prepare(**raw.arguments()), SpanTags.of(classes)
-    every = [summed_spans(own, classes) for own in enumerate_instances(**raw.arguments())]
-    least = 1e-3
-    found = probable_spans(problem, tags, None, least, 1)
-    assert [[span[:3] for span in own] for own in found] == [
-        sorted(span for span, p in own.items() if p >= least) for own in every
+    every = [
+        summed_spans(enumerated, classes) for enumerated in enumerate_instances(**raw.arguments())
     ]
-    for own, wanted in zip(found, every, strict=True):
-        for span in own:
+    least = 1e-3
+    result = probable_spans(problem, tags, None, least, 1)
+    assert [[span[:3] for span in predicted] for predicted in result] == [
+        sorted(span for span, p in enumerated.items() if p >= least) for enumerated in every
+    ]
+    for predicted, wanted in zip(result, every, strict=True):
+        for span in predicted:
             assert span.probability == pytest.approx(wanted[span[:3]], abs=EXACT)
     codes = np.random.default_rng(0).integers(len(classes), size=problem.batch.n_rows)
-    for k, own in enumerate(probable_spans(problem, tags, codes, None, 1)):
+    for k, predicted in enumerate(probable_spans(problem, tags, codes, None, 1)):
         rows = problem.batch.slice_of(k)
-        assert {span[:3] for span in own} == {
+        assert {span[:3] for span in predicted} == {
             (first, last + 1, kind) for first, last, kind in spans(classes[codes[rows]])
         }
-        for span in own:
+        for span in predicted:
             wanted = every[k].get(span[:3], 0.0)
             assert span.probability == pytest.approx(wanted, abs=EXACT)
 
 
-def test_products_of_label_probabilities_are_something_else():
+def test_span_probabilities_are_not_products():
     """The companion: the oracle tells the exact probability from a product of marginals."""
     classes = np.array(LABELS["iob"])
     raw = make_problem(3, lengths=(3,), n_labels=4, scale=2.0)
     problem = prepare(**raw.arguments())
-    (own,) = enumerate_instances(**raw.arguments())
-    p, wanted = summed(problem, None, None).node, summed_spans(own, classes)
+    (enumerated,) = enumerate_instances(**raw.arguments())
+    p, wanted = summed(problem, None, None).node, summed_spans(enumerated, classes)
     assert abs(p[0, 0] * p[1, 1] * (1 - p[2, 1]) - wanted[0, 2, "X"]) > 1000 * EXACT
 
 
 def test_spans_sort_by_place():
     classes = np.array(["B-X", "B-Y", "O"])
     problem = prepare(np.zeros((2, 3)), None, [0, 2])
-    found = probable_spans(problem, SpanTags.of(classes), None, 0.1)
+    result = probable_spans(problem, SpanTags.of(classes), None, 0.1)
     third = pytest.approx(1 / 3, abs=EXACT)
-    assert found == [
+    assert result == [
         [
             Span(0, 1, "X", third),
             Span(0, 1, "Y", third),

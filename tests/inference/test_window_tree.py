@@ -51,10 +51,10 @@ def part_of(problem, rows, row, *, start, end):
 
 def descendants(parents, row):
     """The row and all below it."""
-    found = [row]
-    for node in found:
-        found += np.flatnonzero(parents == node).tolist()
-    return found
+    rows = [row]
+    for node in rows:
+        rows += np.flatnonzero(parents == node).tolist()
+    return rows
 
 
 def sides(problem, row):
@@ -82,8 +82,8 @@ def check_messages(problem):
             ({"start": True, "end": False}, {"start": False, "end": True}),
             strict=True,
         ):
-            own = part_of(problem, rows, row, **ends)
-            expected = enumeration.sum_product(**own.arguments()).node[list(rows).index(row)]
+            part = part_of(problem, rows, row, **ends)
+            expected = enumeration.sum_product(**part.arguments()).node[list(rows).index(row)]
             np.testing.assert_allclose(softmax(messages[row]), expected, **EXACT)
 
 
@@ -95,5 +95,5 @@ def test_with_the_scores_they_are_the_marginals(case):
     before, after = side_messages(prepare(**problem.arguments()))
     expected = reference.sum_product(**problem.arguments()).node
     total = problem.node + before + after
-    found = np.array([softmax(own) for own in total])
-    np.testing.assert_allclose(found, expected, **EXACT)
+    result = np.array([softmax(scores) for scores in total])
+    np.testing.assert_allclose(result, expected, **EXACT)

@@ -42,9 +42,9 @@ GAPS = (0.0, 20.0, 45.0, 90.0, 350.0, 450.0, 800.0)
 @settings(**SMALL)
 @given(problems(gaps=GAPS))
 def test_sums_against_enumeration_across_gaps(problem):
-    found = inference.sum_product(**problem.arguments())
+    sums = inference.sum_product(**problem.arguments())
     expected = enumeration.sum_product(**problem.arguments())
-    assert_same(found, expected, **tolerance(problem))
+    assert_same(sums, expected, **tolerance(problem))
     cost = np.random.default_rng(0).normal(size=problem.node.shape)
     assert_same(
         inference.expectation(**problem.arguments(), cost=cost),
@@ -76,27 +76,27 @@ def test_sums_against_the_reference_across_gaps(dtype_and_bundles, gap, shape, s
             forbid=forbid,
             dtype=dtype,
         )
-        found = inference.sum_product(**problem.arguments())
-        assert_same(found, reference.sum_product(**problem.arguments()), **tolerance(problem))
+        sums = inference.sum_product(**problem.arguments())
+        assert_same(sums, reference.sum_product(**problem.arguments()), **tolerance(problem))
         draws = inference.sample(**problem.arguments(), n=400)
         shares = (draws[:, :, None] == np.arange(3)).mean(axis=0)
-        np.testing.assert_allclose(shares, found.node, atol=0.15)  # six standard deviations
+        np.testing.assert_allclose(shares, sums.node, atol=0.15)  # six standard deviations
 
 
 @pytest.mark.parametrize("copies", [1, 16])
 @pytest.mark.parametrize(
     ("dtype", "gap", "n"), [(np.float32, 90.0, 200), (np.float64, 800.0, 2000)]
 )
-def test_labels_improbable_at_both_ends_may_win_in_between(copies, dtype, gap, n):
+def test_labels_improbable_at_ends_may_win_between(copies, dtype, gap, n):
     """Label 1 costs `gap` at both ends and label 0 costs 1 a step: 1 wins, beyond any range."""
     node = np.zeros((n, 2), dtype)
     node[[0, -1], 1] = -gap
     edge = np.array([[-1.0, -np.inf], [-np.inf, 0.0]], dtype)
     problem = {"node": np.tile(node, (copies, 1)), "edge": edge}
     problem["offsets"] = np.arange(copies + 1) * n
-    found = inference.sum_product(**problem)
-    np.testing.assert_allclose(found.log_z, -2 * gap, rtol=1e-6)
-    np.testing.assert_allclose(found.node[:, 1], 1.0, atol=1e-6)
+    sums = inference.sum_product(**problem)
+    np.testing.assert_allclose(sums.log_z, -2 * gap, rtol=1e-6)
+    np.testing.assert_allclose(sums.node[:, 1], 1.0, atol=1e-6)
     assert inference.sample(**problem, n=3).all()
     np.testing.assert_array_equal(inference.max_product(**problem).labels, 1)
 
@@ -107,9 +107,9 @@ def test_labels_improbable_at_both_ends_may_win_in_between(copies, dtype, gap, n
 def test_sums_against_enumeration(module, problem):
     for edge_marginals in ("sum", "each", None):
         options = {"edge_marginals": edge_marginals, "curvature": "exact"}
-        found = MODULES[module].sum_product(**problem.arguments(), **options)
+        sums = MODULES[module].sum_product(**problem.arguments(), **options)
         expected = enumeration.sum_product(**problem.arguments(), **options)
-        assert_same(found, expected, **tolerance(problem, module))
+        assert_same(sums, expected, **tolerance(problem, module))
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -117,8 +117,8 @@ def test_sums_against_enumeration(module, problem):
 @given(problems())
 def test_best_and_k_best_against_enumeration(module, problem):
     for k in (1, 2, 7, 1000):
-        found = MODULES[module].max_product(**problem.arguments(), k=k)
-        assert_best(found, k=k, **problem.arguments(), **tolerance(problem, module))
+        best = MODULES[module].max_product(**problem.arguments(), k=k)
+        assert_best(best, k=k, **problem.arguments(), **tolerance(problem, module))
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -128,9 +128,9 @@ def test_expectation_against_enumeration(module, problem):
     cost = np.random.default_rng(0).normal(size=problem.node.shape)
     for edge_marginals in ("sum", "each", None):
         options = {"cost": cost, "edge_marginals": edge_marginals}
-        found = MODULES[module].expectation(**problem.arguments(), **options)
+        answer = MODULES[module].expectation(**problem.arguments(), **options)
         expected = enumeration.expectation(**problem.arguments(), **options)
-        assert_same(found, expected, **tolerance(problem, module))
+        assert_same(answer, expected, **tolerance(problem, module))
 
 
 @pytest.mark.parametrize(
@@ -141,26 +141,26 @@ def test_sums_against_the_reference(structure, sharing, dtype):
     options = {"n_labels": 5, "sharing": sharing, "dtype": dtype, "forbid": 0.1}
     problem = make_problem(1, **options | STRUCTURES[structure])
     for curvature in (None, "mixing", "length") + (("dobrushin",) if sharing == "each" else ()):
-        found = inference.sum_product(**problem.arguments(), curvature=curvature)
+        sums = inference.sum_product(**problem.arguments(), curvature=curvature)
         expected = reference.sum_product(**problem.arguments(), curvature=curvature)
-        assert_same(found, expected, **tolerance(problem))
+        assert_same(sums, expected, **tolerance(problem))
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_decoding_and_expectation_against_the_reference(structure):
     problem = make_problem(2, **STRUCTURES[structure] | {"n_labels": 5})
-    found, expected = (
+    best, expected = (
         module.max_product(**problem.arguments(), k=5) for module in (inference, reference)
     )
-    for ours, theirs in zip(found.labels, expected.labels, strict=True):
+    for ours, theirs in zip(best.labels, expected.labels, strict=True):
         np.testing.assert_allclose(
             [score for _, score in ours], [score for _, score in theirs], rtol=1e-10, atol=1e-10
         )
     cost = np.random.default_rng(0).normal(size=problem.node.shape)
-    found, expected = (
+    best, expected = (
         module.expectation(**problem.arguments(), cost=cost) for module in (inference, reference)
     )
-    assert_same(found, expected, **tolerance(problem))
+    assert_same(best, expected, **tolerance(problem))
 
 
 @pytest.mark.parametrize("shape", ["chain", "star", "random"])
@@ -170,8 +170,8 @@ def test_wide_scores_against_the_reference(dtype, scale, shape):
     for seed in range(20):
         options = {"scale": scale, "forbid": 0.2, "dtype": dtype}
         problem = make_problem(seed, lengths=(6, 3, 1), shape=shape, **options)
-        found = inference.sum_product(**problem.arguments())
-        assert_same(found, reference.sum_product(**problem.arguments()), **tolerance(problem))
+        sums = inference.sum_product(**problem.arguments())
+        assert_same(sums, reference.sum_product(**problem.arguments()), **tolerance(problem))
         best, expected = (
             module.max_product(**problem.arguments()).scores for module in (inference, reference)
         )

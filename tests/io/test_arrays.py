@@ -21,22 +21,22 @@ def whole(X):
 
 @pytest.mark.parametrize("X", [DENSE, np.asfortranarray(DENSE), sparse.csr_matrix(DENSE)])
 def test_read_gives_back_what_was_written(tmp_path, X):
-    given = whole(X)
-    arrays.write(tmp_path / "a.npz", given)
-    found = arrays.read(tmp_path / "a.npz", labelled=True)
-    assert sparse.issparse(found.X) == sparse.issparse(X)
-    dense = found.X.toarray() if sparse.issparse(found.X) else found.X
+    array = whole(X)
+    arrays.write(tmp_path / "a.npz", array)
+    data = arrays.read(tmp_path / "a.npz", labelled=True)
+    assert sparse.issparse(data.X) == sparse.issparse(X)
+    dense = data.X.toarray() if sparse.issparse(data.X) else data.X
     assert dense.dtype == np.float32
     np.testing.assert_array_equal(dense, DENSE)
     for name in ("lengths", "y", "parents", "edge_types"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(given, name))
+        np.testing.assert_array_equal(getattr(data, name), getattr(array, name))
 
 
 def test_read_takes_files_of_numpy_and_scipy(tmp_path):
     np.savez(tmp_path / "a.npz", X=DENSE, lengths=LENGTHS)
-    found = arrays.read(tmp_path / "a.npz")
-    np.testing.assert_array_equal(found.X, DENSE)
-    assert (found.y, found.parents, found.edge_types) == (None, None, None)
+    data = arrays.read(tmp_path / "a.npz")
+    np.testing.assert_array_equal(data.X, DENSE)
+    assert (data.y, data.parents, data.edge_types) == (None, None, None)
     sparse.save_npz(tmp_path / "b.npz", sparse.csr_matrix(DENSE))
     with zipfile.ZipFile(tmp_path / "b.npz", "a") as archive, archive.open("lengths.npy", "w") as f:
         np.save(f, LENGTHS)

@@ -71,11 +71,11 @@ def refused(path, message):
     assert message in str(caught.value)
 
 
-def test_read_accepts_the_file_that_the_bad_ones_start_from(path):
+def test_read_accepts_the_undamaged_file(path):
     """The companion of the refusals."""
-    found = read(path)
-    assert (found.values, found.blobs) == ({"class": "x"}, {"node": b"x" * 300})
-    np.testing.assert_array_equal(found.arrays["edge"], np.arange(6).reshape(2, 3))
+    state = read(path)
+    assert (state.values, state.blobs) == ({"class": "x"}, {"node": b"x" * 300})
+    np.testing.assert_array_equal(state.arrays["edge"], np.arange(6).reshape(2, 3))
 
 
 # Members.
@@ -89,12 +89,12 @@ def test_read_accepts_the_file_that_the_bad_ones_start_from(path):
     ],
     ids=lambda name: repr(name[:20]),
 )
-def test_read_rejects_names_that_no_model_has(path, name):
+def test_read_rejects_unknown_names(path, name):
     packed(path, {name: b"x"})
     refused(path, "which no model has")
 
 
-def test_read_rejects_members_that_no_model_has(path):
+def test_read_rejects_unknown_members(path):
     with pytest.warns(UserWarning, match="Duplicate name"), zipfile.ZipFile(path, "a") as archive:
         archive.writestr("edge.npy", b"x")
     refused(path, "a member is there twice")
@@ -114,7 +114,7 @@ def test_read_rejects_members_that_no_model_has(path):
 
 
 def central_entry(raw, name):
-    """Where the directory at the end of the file speaks of a member."""
+    """Return the offset of a member's entry in the central directory."""
     at = raw.index(b"PK\x01\x02")
     while raw[at + 46 : at + 46 + len(name)] != name:
         at = raw.index(b"PK\x01\x02", at + 1)
@@ -130,7 +130,7 @@ def central_entry(raw, name):
         (8, 1, "encrypted"),
     ],
 )
-def test_read_rejects_a_directory_that_lies(path, field, value, message):
+def test_read_rejects_inconsistent_directory(path, field, value, message):
     raw = bytearray(path.read_bytes())
     at = central_entry(raw, b"edge.npy")
     if value == "<I":
@@ -140,7 +140,7 @@ def test_read_rejects_a_directory_that_lies(path, field, value, message):
     refused(path, message)
 
 
-def test_read_rejects_members_that_reach_into_one_another(path):
+def test_read_rejects_overlapping_members(path):
     """One begins inside the other, right after its header."""
     inner = io.BytesIO()
     with zipfile.ZipFile(inner, "w") as archive:
@@ -178,12 +178,12 @@ def test_read_rejects_a_member_larger_than_it_says(path):
     deflate = zlib.compressobj(9, zlib.DEFLATED, -15)
     raw = b"".join(deflate.compress(bytes(1 << 24)) for _ in range(64)) + deflate.flush()
     packed(path, {"edge.npy": raw}, zipfile.ZIP_STORED)
-    found = bytearray(path.read_bytes())
+    content = bytearray(path.read_bytes())
     for magic, at in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
-        start = found.rindex(magic)
-        struct.pack_into("<H", found, start + at, zipfile.ZIP_DEFLATED)
-        struct.pack_into("<I", found, start + at + 14, 200)
-    path.write_bytes(found)
+        start = content.rindex(magic)
+        struct.pack_into("<H", content, start + at, zipfile.ZIP_DEFLATED)
+        struct.pack_into("<I", content, start + at + 14, 200)
+    path.write_bytes(content)
     refused(path, "")
 
 
@@ -223,7 +223,7 @@ def test_read_takes_a_zip_in_a_zip_for_bytes(path):
     ],
     ids=lambda text: repr(text[:24]),
 )
-def test_read_rejects_json_that_is_none(path, text, message):
+def test_read_rejects_invalid_json(path, text, message):
     packed(path, manifest=text)
     refused(path, message)
 
@@ -247,7 +247,7 @@ def trap(target):
     return npy(array, allow_pickle=True)
 
 
-def test_read_unpickles_nothing(path):
+def test_read_never_unpickles(path):
     """NumPy would unpickle what does not start like an array, were it asked to."""
     target = path.parent / "sprung"
     packed(path, {"edge.npy": trap(target)})
@@ -280,7 +280,7 @@ def test_read_unpickles_nothing(path):
         ({"descr": None}, "not numbers or text"),
     ],
 )
-def test_read_rejects_an_array_header_that_lies(path, change, message):
+def test_read_rejects_inconsistent_array_header(path, change, message):
     packed(path, {"edge.npy": npy_claiming(HEADER | change)})
     refused(path, message)
 
@@ -302,7 +302,7 @@ def test_read_rejects_an_array_header_that_lies(path, change, message):
     ],
     ids=lambda raw: repr(raw[:40]),
 )
-def test_read_rejects_an_array_header_that_is_none(path, monkeypatch, header):
+def test_read_rejects_missing_array_header(path, monkeypatch, header):
     monkeypatch.chdir(path.parent)
     packed(path, {"edge.npy": npy_claiming(header)})
     refused(path, "")
@@ -350,7 +350,7 @@ def test_damaged_files_load_or_raise(path):
 
 
 def test_damaged_arrays_load_or_raise(path):
-    """With checksums that are right, as one who means harm would write them."""
+    """Checksums are valid, as in a malicious file."""
     whole, random, outcomes = npy(np.zeros((2, 3), np.float32)), np.random.default_rng(0), set()
     odd = np.frombuffer(b"()[]{}'\",:<>OVSUL0123456789 \n\\-\x00\xff", dtype=np.uint8)
     for _ in range(MUTATIONS):

@@ -79,9 +79,9 @@ BAD = [
 def test_read_names_file_line_and_mistake(tmp_path, monkeypatch, format, content, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "f").write_bytes(content if isinstance(content, bytes) else content.encode())
-    with open_lines("f") as lines, pytest.raises(ValueError, match=f"^{message}") as told:
+    with open_lines("f") as lines, pytest.raises(ValueError, match=f"^{message}") as error:
         list(format.read(lines))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -40,20 +40,20 @@ def test_read_and_written():
 
 
 def test_read_yields_a_sentence_at_its_end():
-    given = []
+    numbers = []
 
     def watched():
         for line in lines("a X\n\nb Y\n"):
-            given.append(line.number)
+            numbers.append(line.number)
             yield line
 
     sentences = Conll(("word",)).read(watched())
     assert next(sentences).tokens == [("a",)]
-    assert given == [1, 2]
+    assert numbers == [1, 2]
 
 
 def test_read_finds_columns_and_labels():
-    """With the label N written instead."""
+    """Each case ends with the line that results from writing the label N."""
     cases = [
         ("a b X", -1, ("a", "b"), "X", "a b N"),
         ("a\tb\tX", -1, ("a", "b"), "X", "a\tb\tN"),
@@ -72,24 +72,24 @@ def test_read_finds_columns_and_labels():
     ]
     for text, label, tokens, true, written in cases:
         format = Conll(("word", "pos"), label)
-        (found,) = read(text, format, labelled=False)
-        assert found.tokens == [tokens]
-        assert found.labels == (None if true is None else [true])
-        assert format.written(found, ["N"]) == [written]
+        (sentence,) = read(text, format, labelled=False)
+        assert sentence.tokens == [tokens]
+        assert sentence.labels == (None if true is None else [true])
+        assert format.written(sentence, ["N"]) == [written]
     # A tab in the first line: three columns by blanks are two by tabs.
     assert len(read(" a   b \t X  ", labelled=False)[0].tokens[0]) == 2
 
 
 def test_separators_of_columns_and_of_a_new_label():
     format = Conll(("word", "pos"))
-    (found,) = read("a b X\nc d\tY", format)
-    assert found.tokens == [("a", "b"), ("c", "d")]
-    assert format.written(found, ["M", "N"]) == ["a b M", "c d\tN"]
+    (sentence,) = read("a b X\nc d\tY", format)
+    assert sentence.tokens == [("a", "b"), ("c", "d")]
+    assert format.written(sentence, ["M", "N"]) == ["a b M", "c d\tN"]
     for separator, expected in (("\t", "a\tN"), (" ", "a N")):
         format = Conll(("word",), separator=separator)
-        (found,) = read("a", format, labelled=False)
-        assert found.labels is None
-        assert format.written(found, ["N"]) == [expected]
+        (sentence,) = read("a", format, labelled=False)
+        assert sentence.labels is None
+        assert format.written(sentence, ["N"]) == [expected]
 
 
 def test_documents_part_sentences():
@@ -101,11 +101,11 @@ def test_documents_part_sentences():
     assert Conll(("word", "pos")).written(rest, []) == ["-DOCSTART- -X- O", ""]
 
 
-def test_comments_are_lines_only_where_asked_for():
+def test_comments_require_the_option():
     text = "# one\na b X\n# b X\nc d Y\n"
     format = Conll(("word", "pos"), comments="#")
-    (found,) = read(text, format)
-    assert found.tokens == [("a", "b"), ("c", "d")]
-    assert format.written(found, ["M", "N"]) == ["# one", "a b M", "# b X", "c d N"]
-    (found,) = read("# b X\nc d Y\n")
-    assert found.tokens == [("#", "b"), ("c", "d")]
+    (sentence,) = read(text, format)
+    assert sentence.tokens == [("a", "b"), ("c", "d")]
+    assert format.written(sentence, ["M", "N"]) == ["# one", "a b M", "# b X", "c d N"]
+    (sentence,) = read("# b X\nc d Y\n")
+    assert sentence.tokens == [("#", "b"), ("c", "d")]

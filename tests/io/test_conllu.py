@@ -46,16 +46,16 @@ def test_labels_columns_and_parents_may_be_chosen():
 
 def test_read_without_labels_or_tokens():
     text = "1\ta" + 8 * "\t_"
-    (found,) = read(text, labelled=False)
-    assert found.labels is None
-    assert Conllu().written(found, ["X"]) == ["1\ta\t_\tX" + 6 * "\t_"]
-    (found,) = read("# newdoc\n\n")
-    assert (found.tokens, found.labels) == ([], [])
-    assert Conllu().written(found, []) == ["# newdoc"]
+    (sentence,) = read(text, labelled=False)
+    assert sentence.labels is None
+    assert Conllu().written(sentence, ["X"]) == ["1\ta\t_\tX" + 6 * "\t_"]
+    (sentence,) = read("# newdoc\n\n")
+    assert (sentence.tokens, sentence.labels) == ([], [])
+    assert Conllu().written(sentence, []) == ["# newdoc"]
 
 
 def test_written_changes_only_the_field_of_the_label():
     first, _ = read(TEXT, Conllu("deprel"))
-    found = Conllu("deprel").written(first, ["x", "y", "z"])
-    assert found[1] == "1\tThey\tthey\tPRON\tPRP\tCase=Nom\t2\tx\t_\t_"
-    assert [found[2], found[5]] == [TEXT.split("\n")[2], TEXT.split("\n")[5]]
+    written = Conllu("deprel").written(first, ["x", "y", "z"])
+    assert written[1] == "1\tThey\tthey\tPRON\tPRP\tCase=Nom\t2\tx\t_\t_"
+    assert [written[2], written[5]] == [TEXT.split("\n")[2], TEXT.split("\n")[5]]

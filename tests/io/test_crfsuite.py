@@ -47,16 +47,16 @@ def test_read_takes_apart_names_and_values():
         ("a b", ["a b"]),
     ]
     for field, expected in cases:
-        (found,) = read(f"O\t{field}")
-        assert found.tokens == [expected]
+        (sentence,) = read(f"O\t{field}")
+        assert sentence.tokens == [expected]
 
 
-def test_a_line_that_begins_with_a_tab_has_no_label():
-    (found,) = read("\ta\tb\nX\tc", labelled=False)
-    assert found.labels == [None, "X"]
-    (found,) = read("\ta\tb\n\tc", labelled=False)
-    assert found.labels is None
-    assert Crfsuite().written(found, ["M", "N:"]) == ["M\ta\tb", "N\\:\tc"]
+def test_read_takes_a_leading_tab_as_missing_label():
+    (sentence,) = read("\ta\tb\nX\tc", labelled=False)
+    assert sentence.labels == [None, "X"]
+    (sentence,) = read("\ta\tb\n\tc", labelled=False)
+    assert sentence.labels is None
+    assert Crfsuite().written(sentence, ["M", "N:"]) == ["M\ta\tb", "N\\:\tc"]
 
 
 names = st.text(
@@ -65,10 +65,10 @@ names = st.text(
 
 
 @given(names.filter(lambda name: name[0] != "@"), st.dictionaries(names, st.floats(-1e30, 1e30)))
-def test_what_is_written_is_read_back(label, features):
-    (found,) = read(line_of(label, features))
-    assert found.labels == [label]
-    (token,) = found.tokens
+def test_read_returns_what_was_written(label, features):
+    (sentence,) = read(line_of(label, features))
+    assert sentence.labels == [label]
+    (token,) = sentence.tokens
     assert (token if isinstance(token, dict) else dict.fromkeys(token, 1.0)) == features
 
 

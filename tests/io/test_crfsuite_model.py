@@ -37,11 +37,11 @@ def refusal(tmp_path, raw):
 
 
 def test_read_of_a_saved_file():
-    found = read(SAVED)
-    assert found.labels == ["I-ü", "Z", "O", "B-ü"]
-    assert "sign:+" in found.attributes
-    assert len(found.attributes) == len(set(found.attributes))
-    for sources, labels, weights in (found.states, found.transitions):
+    model = read(SAVED)
+    assert model.labels == ["I-ü", "Z", "O", "B-ü"]
+    assert "sign:+" in model.attributes
+    assert len(model.attributes) == len(set(model.attributes))
+    for sources, labels, weights in (model.states, model.transitions):
         assert len(sources) == len(labels) == len(weights) > 0
 
 
@@ -63,7 +63,7 @@ def tagged(n_sentences=60):
     return X, y
 
 
-def test_weights_are_those_that_crfsuite_shows(tmp_path):
+def test_weights_agree_with_crfsuite_info(tmp_path):
     library = pytest.importorskip("pycrfsuite", reason="CRFsuite as witness: crfx[bench]")
     path = str(tmp_path / "model")
     trainer = library.Trainer("lbfgs", {"c1": 0.1, "c2": 0.01}, verbose=False)
@@ -72,24 +72,24 @@ def test_weights_are_those_that_crfsuite_shows(tmp_path):
     trainer.train(path)
     tagger = library.Tagger()
     tagger.open(path)
-    shown, found = tagger.info(), read(path)
-    assert {name: str(k) for k, name in enumerate(found.labels)} == shown.labels
-    assert {name: str(k) for k, name in enumerate(found.attributes)} == shown.attributes
-    for names, triples, told in (
-        (found.attributes, found.states, shown.state_features),
-        (found.labels, found.transitions, shown.transitions),
+    shown, model = tagger.info(), read(path)
+    assert {name: str(k) for k, name in enumerate(model.labels)} == shown.labels
+    assert {name: str(k) for k, name in enumerate(model.attributes)} == shown.attributes
+    for names, triples, expected in (
+        (model.attributes, model.states, shown.state_features),
+        (model.labels, model.transitions, shown.transitions),
     ):
         weights = {
-            (names[a], found.labels[b]): w
+            (names[a], model.labels[b]): w
             for a, b, w in zip(*(part.tolist() for part in triples), strict=True)
         }
-        assert weights.keys() == told.keys()
+        assert weights.keys() == expected.keys()
         for pair, weight in weights.items():
-            assert weight == pytest.approx(told[pair], abs=SHOWN_DIGITS, rel=SHOWN_DIGITS)
+            assert weight == pytest.approx(expected[pair], abs=SHOWN_DIGITS, rel=SHOWN_DIGITS)
 
 
 def test_read_rejects_files_cut_off_anywhere(tmp_path, whole):
-    """With and without a header that admits it."""
+    """The header has the old size or the new one."""
     with pytest.raises(FileNotFoundError):
         read(tmp_path / "model")
     refusal(tmp_path, b"lCRF" * 100)
@@ -106,11 +106,11 @@ def set_at(offset, value, form="<I"):
 
 
 def record_of(raw, at):
-    """Where a database of names has the label Z."""
+    """Return the offset of the label Z in a database of names."""
     return raw.index(b"Z\0", at) - 8
 
 
-def test_read_rejects_parts_that_lie(tmp_path, whole):
+def test_read_rejects_inconsistent_chunks(tmp_path, whole):
     first = len("FEAT") + 8
     fields = [
         ("magic", 0, "does not begin with lCRF"),
@@ -159,7 +159,7 @@ def test_read_rejects_parts_that_lie(tmp_path, whole):
         assert message in refusal(tmp_path, changed), (place, message)
 
 
-def test_read_rejects_lists_that_are_all_one(tmp_path, whole):
+def test_read_rejects_corrupt_lists(tmp_path, whole):
     """Attributes that share one long list would grow beyond the file."""
     at = number(whole, PLACES["attribute_refs"])
     count = number(whole, at + 8)

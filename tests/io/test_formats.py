@@ -43,13 +43,13 @@ def test_guess():
         assert formats.format_of(lines(text), name) == expected, text
 
 
-def test_guess_and_by_name_take_what_the_user_says():
+def test_format_of_takes_user_options():
     text = lines("% all\nB-ORG EU NNP\nO rejects VBZ")
-    found = formats.format_of(text, columns=("form", "pos"), label="0", comments="%")
-    assert found == Conll(("form", "pos"), 0, "%", " ")
-    assert next(found.read(text)).tokens == [("EU", "NNP"), ("rejects", "VBZ")]
-    found = formats.format_of(lines(CONLLU), label="xpos", columns=["form", "lemma"])
-    assert found == Conllu("xpos", ("form", "lemma"))
+    format = formats.format_of(text, columns=("form", "pos"), label="0", comments="%")
+    assert format == Conll(("form", "pos"), 0, "%", " ")
+    assert next(format.read(text)).tokens == [("EU", "NNP"), ("rejects", "VBZ")]
+    format = formats.format_of(lines(CONLLU), label="xpos", columns=["form", "lemma"])
+    assert format == Conllu("xpos", ("form", "lemma"))
     assert formats.format_of(lines("B-NP\tw=An\tpos=DT"), name="conll") == Conll(("word", "c1"))
     assert formats.format_of(lines("a b"), name="crfsuite") == Crfsuite()
     assert formats.format_of([], name="conllu") == Conllu()

@@ -25,12 +25,12 @@ def write(path, text):
     return path
 
 
-def assert_same(found, expected):
+def assert_same(queries, expected):
     for name in ("X", "relevance", "group", "query_ids"):
-        a, b = getattr(found, name), getattr(expected, name)
+        a, b = getattr(queries, name), getattr(expected, name)
         assert a.dtype == b.dtype, name
         np.testing.assert_array_equal(a, b, err_msg=name)
-    assert found.comments == expected.comments
+    assert queries.comments == expected.comments
 
 
 def rankings(n_queries=20, n_features=5, comments=False):
@@ -78,7 +78,7 @@ def test_read_takes_blocks_of_any_size(tmp_path, monkeypatch, size, name):
             letor.read(path)
 
 
-def test_write_gives_levels_as_people_write_them(tmp_path):
+def test_write_formats_levels_plainly(tmp_path):
     one = Rankings(np.array([[0.5, 0]], np.float32), np.array([2.0]), np.array([1]), np.array([4]))
     letor.write(tmp_path / "one.txt", one)
     assert (tmp_path / "one.txt").read_text() == "2 qid:4 1:0.5 2:0.0\n"
@@ -116,7 +116,7 @@ N_ROWS = len(rankings(2, 2).X)
         ({"relevance": -np.ones(N_ROWS)}, "relevance 0 or more"),
     ],
 )
-def test_write_rejects_what_could_not_be_read(tmp_path, change, message):
+def test_write_rejects_unreadable_values(tmp_path, change, message):
     path = write(tmp_path / "old.txt", TEXT)
     with pytest.raises(ValueError, match=message):
         letor.write(path, replace(rankings(2, 2), **change))

@@ -39,14 +39,14 @@ def path(tmp_path):
     return tmp_path / "model.crfx"
 
 
-def assert_same(found, expected):
-    assert found.values == expected.values
-    assert found.blobs == expected.blobs
-    assert found.arrays.keys() == expected.arrays.keys()
+def assert_same(state, expected):
+    assert state.values == expected.values
+    assert state.blobs == expected.blobs
+    assert state.arrays.keys() == expected.arrays.keys()
     for name, array in expected.arrays.items():
-        assert found.arrays[name].dtype == array.dtype
-        assert found.arrays[name].shape == array.shape
-        np.testing.assert_array_equal(found.arrays[name], array)
+        assert state.arrays[name].dtype == array.dtype
+        assert state.arrays[name].shape == array.shape
+        np.testing.assert_array_equal(state.arrays[name], array)
 
 
 def members(path):
@@ -89,11 +89,11 @@ def test_assert_same_sees_a_difference(path, change):
 
 
 def test_write_makes_a_zip_that_others_can_read(path, monkeypatch):
-    found = members(path)
-    assert json.loads(found["model.json"])["format_version"] == model_file.FORMAT_VERSION
+    stored = members(path)
+    assert json.loads(stored["model.json"])["format_version"] == model_file.FORMAT_VERSION
     expected = contents().arrays["edge"]
-    np.testing.assert_array_equal(np.load(io.BytesIO(found["edge.npy"])), expected)
-    assert found["node.ubj"] == contents().blobs["node"]
+    np.testing.assert_array_equal(np.load(io.BytesIO(stored["edge.npy"])), expected)
+    assert stored["node.ubj"] == contents().blobs["node"]
     first = path.read_bytes()
     monkeypatch.setattr(time, "time", lambda: 2e9)
     old = os.umask(0o027)
@@ -113,12 +113,12 @@ def test_read_takes_arrays_of_other_writers(path, version):
     numbers = np.arange(6, dtype=">f4")
     raw = b"\x93NUMPY" + bytes([version, 0]) + size + header + numbers.tobytes()
     rewrite(path, {"edge.npy": raw}, zipfile.ZIP_STORED)
-    found = read(path).arrays["edge"]
-    assert found.dtype == np.float32
-    np.testing.assert_array_equal(found, np.arange(6).reshape(2, 3))
+    edge = read(path).arrays["edge"]
+    assert edge.dtype == np.float32
+    np.testing.assert_array_equal(edge, np.arange(6).reshape(2, 3))
 
 
-def test_write_stores_what_would_expand_too_much(path, monkeypatch):
+def test_write_stores_highly_compressible_members(path, monkeypatch):
     """So that everything which can be written can be read."""
     monkeypatch.setattr(model_file, "FREE_BYTES", {".json": 100, ".npy": 2000, ".ubj": 2000})
     random = np.random.default_rng(0).random(500)
@@ -180,7 +180,7 @@ def test_write_that_fails_leaves_the_old_file_or_none(path, monkeypatch, call):
         (State({}, {"../x": np.zeros(1)}), ValueError),
     ],
 )
-def test_write_rejects_what_the_file_cannot_hold(path, bad, error):
+def test_write_rejects_unsupported_values(path, bad, error):
     before = path.read_bytes()
     with pytest.raises(error):
         write(path, bad)

@@ -1,4 +1,4 @@
-"""How files are read, as a model file keeps it."""
+"""Readings: how a model file records the format of its training files."""
 
 import pytest
 
@@ -25,10 +25,10 @@ def test_plain_values_and_back():
 
 
 def test_labels_in_bioes_are_written_as_bio():
-    found = ["S-X", "O", "B-Y", "I-Y", "E-Y", None, "B", "E"]
+    labels = ["S-X", "O", "B-Y", "I-Y", "E-Y", None, "B", "E"]
     expected = ["B-X", "O", "B-Y", "I-Y", "I-Y", None, "B", "I"]
-    assert READINGS["conll (columns word, c1)"].labels(found) == expected
-    assert READINGS["crfsuite"].labels(found) == found
+    assert READINGS["conll (columns word, c1)"].labels(labels) == expected
+    assert READINGS["crfsuite"].labels(labels) == labels
 
 
 PLAIN = READINGS["conll (columns word, c1)"].to_plain()

@@ -45,8 +45,8 @@ def test_files_of_public_data_are_read_and_written_back(name, load, labels, expe
         X = [[tuple(token) for token in sentence] for sentence in part.X]
     else:
         X = [[(word,) for word in sentence] for sentence in part.tokens]
-    found = [s for s in sentences if s.tokens]
-    assert [s.tokens for s in found] == X
-    assert [s.labels for s in found] == [own.tolist() for own in getattr(part, labels)]
+    filled = [s for s in sentences if s.tokens]
+    assert [s.tokens for s in filled] == X
+    assert [s.labels for s in filled] == [label.tolist() for label in getattr(part, labels)]
     written = "\n\n".join("\n".join(format.written(s, s.labels)) for s in sentences)
     assert written.rstrip("\n") == gzip.decompress(path.read_bytes()).decode().rstrip("\n")

@@ -27,22 +27,22 @@ LABELS = {
 
 def labels(kind, unknown=()):
     values = LABELS[kind]
-    found = [values[row % len(values)] for row in range(len(X))]
+    result = [values[row % len(values)] for row in range(len(X))]
     for row in unknown:
-        found[row] = None
-    return found
+        result[row] = None
+    return result
 
 
 @pytest.mark.parametrize("format", ["npz", "parquet"])
 @pytest.mark.parametrize("kind", LABELS)
-def test_labels_come_back_as_they_were(tmp_path, format, kind):
+def test_load_returns_labels_as_written(tmp_path, format, kind):
     for number, unknown in enumerate([(), (0, 7), range(7)]):  # none, some, a shard
         y, folder = labels(kind, unknown), tmp_path / str(number)
         shards = crfx.write_shards(folder, X, y, lengths=FILLED, positions=7, format=format)
-        found = shards.load()["y"]
+        loaded = shards.load()["y"]
         assert len(shards) > 2
-        assert found == y
-        assert [type(own) for own in found] == [type(own) for own in y]
+        assert loaded == y
+        assert [type(label) for label in loaded] == [type(label) for label in y]
 
 
 @pytest.mark.parametrize(
@@ -54,25 +54,25 @@ def test_labels_come_back_as_they_were(tmp_path, format, kind):
         (X, 4, "parquet"),
     ],
 )
-def test_everything_comes_back(tmp_path, matrix, positions, format):
+def test_load_returns_everything_written(tmp_path, matrix, positions, format):
     lengths = LENGTHS if format == "npz" else FILLED
-    given = {
+    structure = {
         "lengths": lengths,
         "parents": PARENTS,
         "edge_types": np.arange(len(X)) % 2,
         "sample_weight": np.arange(len(lengths)) / 2,
     }
     folder, more = tmp_path / "new" / "folder", {"positions": positions, "format": format}
-    shards = crfx.write_shards(folder, matrix, labels("text"), **given, **more)
-    found = shards.load()
+    shards = crfx.write_shards(folder, matrix, labels("text"), **structure, **more)
+    loaded = shards.load()
     if format == "npz":
-        assert found["X"].dtype == matrix.dtype
+        assert loaded["X"].dtype == matrix.dtype
     else:
-        assert list(found["X"].columns) == ["f0", "f1", "f2"]
-    assert (np.asarray(found["X"]) == matrix).all()
-    for name, values in given.items():
-        assert found[name].tolist() == np.asarray(values).tolist()
-    assert list(found) == ["X", "y", *given]
+        assert list(loaded["X"].columns) == ["f0", "f1", "f2"]
+    assert (np.asarray(loaded["X"]) == matrix).all()
+    for name, values in structure.items():
+        assert loaded[name].tolist() == np.asarray(values).tolist()
+    assert list(loaded) == ["X", "y", *structure]
     assert (shards.n_rows, shards.n_instances) == (len(X), len(lengths))
     assert all(rows.shape[0] <= max(positions, 5) for _, rows in shards.matrix().chunks())
     plain = crfx.write_shards(tmp_path, X, lengths=FILLED, format=format)
@@ -80,8 +80,8 @@ def test_everything_comes_back(tmp_path, matrix, positions, format):
 
 
 @pytest.mark.parametrize("kind", LABELS)
-def test_an_empty_shard_is_of_any_kind(tmp_path, kind):
-    """What `numpy.savez` makes of empty lists are fractions."""
+def test_empty_shards_fit_any_kind(tmp_path, kind):
+    """`numpy.savez` stores empty lists as floats."""
     rows, types = slice(0, 3), np.array([0, 1, 0])
     full = {"X": X[rows], "y": labels(kind)[rows], "lengths": [3]}
     np.savez(tmp_path / "1.npz", **full, parents=[-1, 0, 1], edge_types=types, sample_weight=[2])
@@ -89,13 +89,13 @@ def test_an_empty_shard_is_of_any_kind(tmp_path, kind):
     for number in (0, 2):
         np.savez(tmp_path / f"{number}.npz", X=X[:0], **nothing)
     np.savez(tmp_path / "3.npz", X=X[:0], **nothing, unknown=[])
-    found = crfx.Shards(tmp_path).load()
-    assert (found["y"], found["lengths"].tolist()) == (labels(kind)[rows], [3])
-    assert (found["parents"].tolist(), found["edge_types"].tolist()) == ([-1, 0, 1], [0, 1, 0])
-    assert found["parents"].dtype == found["edge_types"].dtype == np.int64
+    data = crfx.Shards(tmp_path).load()
+    assert (data["y"], data["lengths"].tolist()) == (labels(kind)[rows], [3])
+    assert (data["parents"].tolist(), data["edge_types"].tolist()) == ([-1, 0, 1], [0, 1, 0])
+    assert data["parents"].dtype == data["edge_types"].dtype == np.int64
 
 
-def test_labels_of_empty_or_unlabelled_shards_are_of_any_kind(tmp_path):
+def test_empty_or_unlabelled_shards_fit_any_labels(tmp_path):
     sentences(0, size=1.0).to_parquet(tmp_path / "0.parquet")
     empty = sentences(1, size=1.0)[:0].astype({"label": float})
     empty.to_parquet(tmp_path / "1.parquet")
@@ -108,8 +108,8 @@ def test_labels_of_empty_or_unlabelled_shards_are_of_any_kind(tmp_path):
 
 def test_categories_of_all_shards_are_numbered_alike(tmp_path):
     frames = [
-        pandas.DataFrame({"instance": number, "label": "A", "colour": list(own), "size": 1.5})
-        for number, own in enumerate(("ab", "cb", "d"))
+        pandas.DataFrame({"instance": number, "label": "A", "colour": list(letters), "size": 1.5})
+        for number, letters in enumerate(("ab", "cb", "d"))
     ]
     for number, frame in enumerate(frames):
         frame.astype({"colour": "category"}).to_parquet(tmp_path / f"{number}.parquet")
@@ -125,7 +125,7 @@ def sentences(number, **columns):
     return pandas.DataFrame({"instance": [number, number, number + 0.5], "label": "A", **columns})
 
 
-def test_the_index_of_rows_is_no_feature(tmp_path):
+def test_parquet_index_is_not_a_feature(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     plain = sentences(0, size=[0.5, 1.5, 2.5])
     indices = {
@@ -140,9 +140,9 @@ def test_the_index_of_rows_is_no_feature(tmp_path):
     }
     for name, frame in indices.items():
         frame.to_parquet(tmp_path / f"{name}.parquet")
-        found = crfx.Shards(tmp_path / f"{name}.parquet").load()
-        assert list(found["X"].columns) == ["size"], name
-        assert (found["lengths"].tolist(), found["y"]) == ([2, 1], ["A"] * 3), name
+        data = crfx.Shards(tmp_path / f"{name}.parquet").load()
+        assert list(data["X"].columns) == ["size"], name
+        assert (data["lengths"].tolist(), data["y"]) == ([2, 1], ["A"] * 3), name
     # Notes that are not those of pandas say nothing.
     table, path = pyarrow.Table.from_pandas(plain, preserve_index=False), tmp_path / "n.parquet"
     for notes in ("{}", "[]", '{"columns": 3, "index_columns": {"size": 1}}', '{"columns": ["a"]}'):
@@ -150,16 +150,16 @@ def test_the_index_of_rows_is_no_feature(tmp_path):
         assert list(crfx.Shards(path).load()["X"].columns) == ["size"]
 
 
-def test_shards_agree_on_what_a_column_holds(tmp_path):
-    """With numbers in the first shard: tests/bad_inputs/listed/shards.py."""
+def test_shards_reject_columns_of_different_kinds(tmp_path):
+    """tests/bad_inputs/listed/shards.py covers numbers in the first shard."""
     flags, letters = [True, False, True], pandas.Categorical(["a", "b", "a"])
-    for one, other, told in (
+    for one, other, message in (
         (flags, letters, "holds categories, and truth values in"),
         (letters, [1.0, 2.0, 1.0], "holds numbers, and categories in"),
     ):
         sentences(0, c=one).to_parquet(tmp_path / "0.parquet")
         sentences(1, c=other).to_parquet(tmp_path / "1.parquet")
-        with pytest.raises(ValueError, match=rf"1\.parquet: column 'c' {told} .*0\.parquet"):
+        with pytest.raises(ValueError, match=rf"1\.parquet: column 'c' {message} .*0\.parquet"):
             crfx.Shards(tmp_path)
     # Missing values in one shard change no kind.
     whole = [sentences(number, flag=True, count=3, letter=letters) for number in range(2)]
@@ -168,11 +168,11 @@ def test_shards_agree_on_what_a_column_holds(tmp_path):
     for number, frame in enumerate(whole):
         frame.to_parquet(tmp_path / f"{number}.parquet")
     shards = crfx.Shards(tmp_path)
-    found = shards.load()["X"]
+    loaded = shards.load()["X"]
     is_missing = [*[False] * 4, True, False]
-    assert found["flag"].isna().tolist() == found["count"].isna().tolist() == is_missing
-    assert found["flag"].dtype == shards.matrix().no_rows["flag"].dtype
-    assert found.dropna()[["flag", "count"]].eq([True, 3]).all(axis=None)
+    assert loaded["flag"].isna().tolist() == loaded["count"].isna().tolist() == is_missing
+    assert loaded["flag"].dtype == shards.matrix().no_rows["flag"].dtype
+    assert loaded.dropna()[["flag", "count"]].eq([True, 3]).all(axis=None)
 
 
 def test_columns_may_have_other_names(tmp_path):
@@ -180,10 +180,10 @@ def test_columns_may_have_other_names(tmp_path):
     frame.to_parquet(tmp_path / "0.parquet")
     named = {"instance": "sentence", "label": "tag"}
     shards = crfx.Shards(tmp_path / "0.parquet", **named, parent="head")
-    found = crfx.Shards(tmp_path / "0.parquet", **named, weight="label").load()
+    data = crfx.Shards(tmp_path / "0.parquet", **named, weight="label").load()
     assert shards.lengths.tolist() == [2, 1]
     assert shards.load()["y"] == ["X", None, "Y"]
-    assert found["sample_weight"].tolist() == [1.0, 1.0]
+    assert data["sample_weight"].tolist() == [1.0, 1.0]
     plain = frame.drop(columns="tag")
     plain.to_parquet(tmp_path / "0.parquet")
     with pytest.raises(ValueError, match="no column 'tags', but 'label', which would be a feature"):
@@ -201,8 +201,8 @@ def test_files_are_found_sliced_and_pickled(shards, tmp_path, monkeypatch):
     names = [path.name for path in shards.paths]
     assert names == ["00000.npz", "00001.npz", "00002.npz", "00003.npz"]
     (tmp_path / "notes.txt").write_text("not a shard")
-    for given in (tmp_path, f"{tmp_path}/*.npz", f"{tmp_path}/0000?.npz"):
-        assert crfx.Shards(given).paths == shards.paths
+    for source in (tmp_path, f"{tmp_path}/*.npz", f"{tmp_path}/0000?.npz"):
+        assert crfx.Shards(source).paths == shards.paths
     backwards = crfx.Shards(shards.paths[::-1])
     assert backwards.lengths.tolist() == [5, 2, 1, 4, 3, 0]
     with pytest.raises(ValueError, match=r"has shards already, 00000\.npz for one"):
@@ -236,19 +236,19 @@ def test_write_shards_removes_what_it_wrote_before_an_error(tmp_path, monkeypatc
     module = {"npz": arrays, "parquet": parquet}[format]
     write = module.write_shard
 
-    def fails(path, *given):
+    def fails(path, *args):
         if path.stem == "00002":
             raise error
-        write(path, *given)
+        write(path, *args)
 
     monkeypatch.setattr(module, "write_shard", fails)
     (tmp_path / "notes.txt").write_text("not a shard")
-    given = {"lengths": FILLED, "format": format}
+    arguments = {"lengths": FILLED, "format": format}
     with pytest.raises(type(error)):
-        crfx.write_shards(tmp_path, X, **given, positions=4)
+        crfx.write_shards(tmp_path, X, **arguments, positions=4)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
     monkeypatch.undo()
-    assert crfx.write_shards(tmp_path, X, **given, positions=4).n_rows == len(X)
+    assert crfx.write_shards(tmp_path, X, **arguments, positions=4).n_rows == len(X)
 
 
 def test_load_finds_damage_and_gives_sparse_matrices_back(tmp_path):
@@ -261,10 +261,10 @@ def test_load_finds_damage_and_gives_sparse_matrices_back(tmp_path):
     with pytest.raises(ValueError, match=r"00001\.npz: .*CRC"):
         again.load()
     matrix = sparse.csr_matrix(X * (X > 0))
-    found = crfx.write_shards(tmp_path, matrix, lengths=LENGTHS, positions=4).load()["X"]
-    assert sparse.issparse(found)
-    assert (found != matrix).nnz == 0
-    assert found.nnz == matrix.nnz
+    loaded = crfx.write_shards(tmp_path, matrix, lengths=LENGTHS, positions=4).load()["X"]
+    assert sparse.issparse(loaded)
+    assert (loaded != matrix).nnz == 0
+    assert loaded.nnz == matrix.nnz
 
 
 @pytest.mark.parametrize("order", "<>")

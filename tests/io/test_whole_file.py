@@ -33,13 +33,13 @@ def test_whole_file_follows_a_link(tmp_path):
 def test_whole_file_writes_to_a_pipe(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    found = []
-    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
+    received = []
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))
     reader.start()
     with whole_file(pipe) as file:
         file.write(b"new")
     reader.join(timeout=10)
-    assert found == [b"new"]
+    assert received == [b"new"]
     assert pipe.is_fifo()
 
 
@@ -99,7 +99,7 @@ def test_checkpoint_on_a_full_disk_leaves_the_one_before(tmp_path, monkeypatch, 
 
 
 def test_errors_name_the_file_that_was_asked_for(tmp_path, monkeypatch):
-    """Not the one beside it; an error about another file keeps its name."""
+    """Errors do not name the temporary file; an error about another file keeps its name."""
     with (
         pytest.raises(FileNotFoundError, match="there is no folder"),
         whole_file(tmp_path / "none" / "m.crfx"),
@@ -133,7 +133,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(place)], check=True)
 
 
-def test_a_disk_that_is_really_full(small_disk):
+def test_save_on_a_full_disk_raises(small_disk):
     path = small_disk / "m.crfx"
     random = np.random.default_rng(0)
     for name in ("t.txt", "t.txt.gz"):

@@ -41,14 +41,14 @@ def by_edge(scores, sharing, batch):
 @pytest.mark.parametrize(("a", "b"), list(itertools.product(SHARINGS, SHARINGS)))
 def test_every_edge_gets_the_sum(a, b):
     batch, first, second = make_batch(), make_scores(a, 0), make_scores(b, 1)
-    found = add_scores(first, a, second, b, batch)
+    total_scores = add_scores(first, a, second, b, batch)
     assert wider(a, b) == max(a, b, key=SHARINGS.index)
     expected = by_edge(first, a, batch) + by_edge(second, b, batch)
-    np.testing.assert_array_equal(by_edge(found, wider(a, b), batch), expected)
+    np.testing.assert_array_equal(by_edge(total_scores, wider(a, b), batch), expected)
     for name in ("node", "start", "end"):
         total = getattr(first, name) + getattr(second, name)
-        np.testing.assert_array_equal(getattr(found, name), total)
-    assert found.sharing(1, typed=wider(a, b) == "typed") == wider(a, b)
+        np.testing.assert_array_equal(getattr(total_scores, name), total)
+    assert total_scores.sharing(1, typed=wider(a, b) == "typed") == wider(a, b)
     for scores, seed, sharing in ((first, 0, a), (second, 1, b)):  # the summands stay as they are
         np.testing.assert_array_equal(scores.edge, make_scores(sharing, seed).edge)
         np.testing.assert_array_equal(scores.node, make_scores(sharing, seed).node)
@@ -58,35 +58,35 @@ def test_tables_of_other_rows_are_seen():
     """The companion: types shifted by one give another sum."""
     batch, other = make_batch(), make_batch(1 - make_batch().edge_types)
     first, second = make_scores("typed", 0), make_scores("each", 1)
-    found, expected = (
+    total, expected = (
         by_edge(add_scores(first, "typed", second, "each", which), "each", batch)
         for which in (other, batch)
     )
-    assert not np.allclose(found, expected)
+    assert not np.allclose(total, expected)
 
 
 @pytest.mark.parametrize("flipped", [False, True])
 def test_ends_of_one_of_the_two(flipped):
     """One model has start and end scores, the other not."""
     pair = make_scores("shared", 0), make_scores("shared", 1, ends=False)
-    found = add_scores(pair[flipped], "shared", pair[1 - flipped], "shared", make_batch())
-    np.testing.assert_array_equal(found.start, pair[0].start)
-    np.testing.assert_array_equal(found.end, pair[0].end)
+    total = add_scores(pair[flipped], "shared", pair[1 - flipped], "shared", make_batch())
+    np.testing.assert_array_equal(total.start, pair[0].start)
+    np.testing.assert_array_equal(total.end, pair[0].end)
 
 
 def test_no_edges_and_no_ends():
-    found = add_scores(
+    total = add_scores(
         make_scores("none", 0, ends=False), "none", make_scores("none", 1, ends=False), "none",
         make_batch(),
     )  # fmt: skip
-    assert found.edge is found.start is found.end is None
+    assert total.edge is total.start is total.end is None
 
 
 def test_higher_orders():
     batch = make_batch()
     first, second = make_scores("shared", 0, order=2), make_scores("each", 1, order=2)
-    found = add_scores(first, "shared", second, "each", batch)
-    np.testing.assert_array_equal(found.edge, first.edge + second.edge)
+    total = add_scores(first, "shared", second, "each", batch)
+    np.testing.assert_array_equal(total.edge, first.edge + second.edge)
 
 
 def test_types_are_ignored_where_no_edge_ends():
@@ -94,10 +94,10 @@ def test_types_are_ignored_where_no_edge_ends():
     types = make_batch().edge_types.copy()
     types[0], types[3] = -7, 1000
     first, second = make_scores("typed", 0), make_scores("each", 1)
-    found = add_scores(first, "typed", second, "each", make_batch(types))
+    total = add_scores(first, "typed", second, "each", make_batch(types))
     expected = add_scores(first, "typed", second, "each", make_batch())
     rows = [1, 2, 4, 5, 6]
-    np.testing.assert_array_equal(found.edge[rows], expected.edge[rows])
+    np.testing.assert_array_equal(total.edge[rows], expected.edge[rows])
 
 
 def test_different_numbers_of_types_raise():

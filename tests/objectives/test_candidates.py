@@ -42,8 +42,8 @@ def listed(raw, losses):
     for number, instance in enumerate(enumerate_instances(**raw.arguments())):
         n = instance.labels.shape[1]
         true = losses.truth.labels[instance.first_row : instance.first_row + n]
-        own = losses.loss.losses(CLASSES[true], list(CLASSES[instance.labels]))
-        yield instance, own, losses.truth.weights[number]
+        of_labellings = losses.loss.losses(CLASSES[true], list(CLASSES[instance.labels]))
+        yield instance, of_labellings, losses.truth.weights[number]
 
 
 @pytest.mark.parametrize(("structure", "loss"), pairwise(list(STRUCTURES), [SpanF1(), ZeroOne()]))
@@ -55,31 +55,31 @@ def test_lists_that_hold_everything(structure, loss):
         (ListedExpectedLoss(losses, "kbest", 100, 0), enumerated.expected_loss, {}),
         (ListedDivergence(losses, TEMPERATURE, "kbest", 100, 0), kl, likelihood.curvature),
     ):
-        found = objective.evaluate(problem, parts_of(problem), parse("auto"))
+        evaluation = objective.evaluate(problem, parts_of(problem), parse("auto"))
         value = sum(
-            weight * float(by_listing(-instance.scores, own).value)
-            for instance, own, weight in listed(raw, losses)
+            weight * float(by_listing(-instance.scores, enumerated).value)
+            for instance, enumerated, weight in listed(raw, losses)
         )
-        np.testing.assert_allclose(found.value, value, **EXACT)
+        np.testing.assert_allclose(evaluation.value, value, **EXACT)
         for name in names_of(problem, parts_of(problem)):
             slope = differences(objective, problem, name)
-            np.testing.assert_allclose(found.gradient[name], slope, **DIFFERENCES)
+            np.testing.assert_allclose(evaluation.gradient[name], slope, **DIFFERENCES)
         for name, curved in curvature.items():
-            np.testing.assert_allclose(found.curvature[name], curved, **EXACT)
+            np.testing.assert_allclose(evaluation.curvature[name], curved, **EXACT)
 
 
 def test_samples_approach_the_exact_expectation():
     raw, problem, losses = case({"lengths": (4, 3)}, ZeroOne())
-    found = ListedExpectedLoss(losses, "samples", 4000, 0).evaluate(problem, ["node"])
+    evaluation = ListedExpectedLoss(losses, "samples", 4000, 0).evaluate(problem, ["node"])
     value, slopes = 0.0, np.zeros_like(problem.scores.node)
-    for instance, own, weight in listed(raw, losses):
-        exact = enumerated.expected_loss(-instance.scores, own)
+    for instance, its_losses, weight in listed(raw, losses):
+        exact = enumerated.expected_loss(-instance.scores, its_losses)
         value += weight * float(exact.value)
         n = instance.labels.shape[1]
         rows = slice(instance.first_row, instance.first_row + n)
         slopes[rows] = -weight * (exact.gradient @ instance.node_events).reshape(n, -1)
-    assert abs(found.value - value) < 0.03 * value
-    np.testing.assert_allclose(found.gradient["node"], slopes, atol=0.05)
+    assert abs(evaluation.value - value) < 0.03 * value
+    np.testing.assert_allclose(evaluation.gradient["node"], slopes, atol=0.05)
 
 
 def test_candidates_with_the_truth_are_distinct():

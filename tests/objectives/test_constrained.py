@@ -62,11 +62,11 @@ def case(request):
     free, random = prepare(**raw.arguments()), np.random.default_rng(5)
     is_forest = raw.parents is not None
     left, labels = [], []
-    for k, own in enumerate(enumerate_instances(**raw.arguments())):
+    for k, enumerated in enumerate(enumerate_instances(**raw.arguments())):
         parents = raw.parents[free.batch.slice_of(k)].tolist() if is_forest else None
-        good = [is_allowed(codes, parents, len(codes)) for codes in own.labels.tolist()]
-        left.append(replace(own, scores=np.where(good, own.scores, -np.inf)))
-        labels += own.labels[random.choice(np.flatnonzero(good))].tolist()
+        good = [is_allowed(codes, parents, len(codes)) for codes in enumerated.labels.tolist()]
+        left.append(replace(enumerated, scores=np.where(good, enumerated.scores, -np.inf)))
+        labels += enumerated.labels[random.choice(np.flatnonzero(good))].tolist()
     offsets = free.batch.offsets
     allowed = np.ones(raw.node.shape, bool)
     allowed[offsets[:-1][np.array(LENGTHS) > 2] + 2, 0] = False
@@ -79,9 +79,9 @@ def case(request):
     return problem, Truth(batch, free.structure, np.array(labels), weights, np.arange(3)), left
 
 
-def losses_of(own, truth, instance):
+def losses_of(enumerated, truth, instance):
     true = truth.labels[truth.batch.slice_of(instance)]
-    return true, (own.labels != true).sum(axis=1).astype(float)
+    return true, (enumerated.labels != true).sum(axis=1).astype(float)
 
 
 def all_parts(problem):
@@ -92,8 +92,8 @@ def test_scores_of_labellings_against_enumeration(case):
     problem, _, left = case
     random = np.random.default_rng(0)
     for _ in range(20):
-        chosen = [own.labels[random.integers(len(own.labels))] for own in left]
-        expected = [own.score_of(codes) for own, codes in zip(left, chosen, strict=True)]
+        chosen = [enumerated.labels[random.integers(len(enumerated.labels))] for enumerated in left]
+        expected = [each.score_of(codes) for each, codes in zip(left, chosen, strict=True)]
         scores = labelling_scores(problem, np.concatenate(chosen))
         np.testing.assert_allclose(scores, expected, atol=EXACT)
 
@@ -109,9 +109,9 @@ def test_values_are_sums_over_the_labellings_left(case):
     problem, truth, left = case
     for name in (*OBJECTIVES, *PERCEPTRONS):
         expected = sum(
-            weight * listed_value(name, own, *losses_of(own, truth, k))
-            for k, (own, weight) in enumerate(zip(left, truth.weights, strict=True))
-            if own.labels.shape[1]
+            weight * listed_value(name, enumerated, *losses_of(enumerated, truth, k))
+            for k, (enumerated, weight) in enumerate(zip(left, truth.weights, strict=True))
+            if enumerated.labels.shape[1]
         )
         value = bind(name, truth).evaluate(problem, ()).value
         assert value == pytest.approx(expected, abs=EXACT), name
@@ -119,14 +119,14 @@ def test_values_are_sums_over_the_labellings_left(case):
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_slopes_by_differences_are_0_where_forbidden(case, name):
-    """In three random directions, which move all scores that are allowed."""
+    """The test moves all allowed scores in three random directions."""
     problem, truth, _ = case
     objective, random = bind(name, truth), np.random.default_rng(0)
-    found = objective.evaluate(problem, all_parts(problem), curvatures.parse("auto"))
+    evaluation = objective.evaluate(problem, all_parts(problem), curvatures.parse("auto"))
     used = problem.structure.edge_rows(problem.batch)
     scores = {n: t for n in SCORE_NAMES if (t := getattr(problem.scores, n)) is not None}
     for score_name, table in scores.items():
-        slope, curved = found.gradient[score_name], found.curvature[score_name]
+        slope, curved = evaluation.gradient[score_name], evaluation.curvature[score_name]
         assert np.isfinite(slope).all()
         assert np.isfinite(curved).all()
         assert (curved >= 0).all()
@@ -145,7 +145,7 @@ def test_slopes_by_differences_are_0_where_forbidden(case, name):
             for sign in (1, -1)
         )  # fmt: skip
         slope = sum(
-            (found.gradient[name] * steps[name])[np.isfinite(table)].sum()
+            (evaluation.gradient[name] * steps[name])[np.isfinite(table)].sum()
             for name, table in scores.items()
         )
         assert slope / STEP == pytest.approx((above - below) / (2 * STEP), **SLOPES)
@@ -156,10 +156,12 @@ def test_candidates_are_allowed(case):
     for kind in (ExpectedLoss, KL):
         for name in ("samples", "kbest"):
             objective = kind(candidates=name).bind(truth, task_loss.parse("zero_one"), 1)
-            found = objective.evaluate(problem, all_parts(problem)[:2], curvatures.parse("auto"))
-            assert np.isfinite(found.value)
-            assert not found.gradient["node"][np.isneginf(problem.scores.node)].any()
-            assert all(np.isfinite(slope).all() for slope in found.gradient.values())
+            evaluation = objective.evaluate(
+                problem, all_parts(problem)[:2], curvatures.parse("auto")
+            )
+            assert np.isfinite(evaluation.value)
+            assert not evaluation.gradient["node"][np.isneginf(problem.scores.node)].any()
+            assert all(np.isfinite(slope).all() for slope in evaluation.gradient.values())
 
 
 @pytest.mark.parametrize("case", ["chain-2", "typed", "forest-each"], indirect=True)
@@ -167,19 +169,19 @@ def test_long_instances_are_sampled(case):
     problem, truth, _ = case
     exact = bind("loss_scaled", truth).evaluate(problem, ()).value
     sampled = LossScaled(longest=0, n_samples=2_000).bind(truth, task_loss.parse(None), 1)
-    found = sampled.evaluate(problem, ("node",))
-    assert found.value == pytest.approx(exact, rel=0.1)
-    assert np.isfinite(found.gradient["node"]).all()
+    evaluation = sampled.evaluate(problem, ("node",))
+    assert evaluation.value == pytest.approx(exact, rel=0.1)
+    assert np.isfinite(evaluation.gradient["node"]).all()
 
 
 def test_curvature_dominates_the_hessian(case):
     problem, _, left = case
-    hessians = [(own.hessian(own.node_events), own.hessian(own.edge_events)) for own in left]
+    hessians = [(each.hessian(each.node_events), each.hessian(each.edge_events)) for each in left]
     for kind in curvatures.BOUNDS:
         sums = summed(problem, "each", kind, n_jobs=1)
-        for k, own in enumerate(left):
+        for k, enumerated in enumerate(left):
             rows = problem.batch.slice_of(k)
-            ends = [own.first_row + part[-1] for part in own.parts]
+            ends = [enumerated.first_row + part[-1] for part in enumerated.parts]
             for matrix, p, gamma in (
                 (hessians[k][0], sums.node[rows], sums.node_gamma[rows]),
                 (hessians[k][1], sums.edge[ends], sums.edge_gamma[ends]),
@@ -196,9 +198,9 @@ def test_half_the_curvature_does_not_dominate(case):
     """The companion of the test above."""
     problem, _, left = case
     sums, seen = summed(problem, None, None, n_jobs=1), False
-    for k, own in enumerate(left):
+    for k, enumerated in enumerate(left):
         p = sums.node[problem.batch.slice_of(k)].reshape(-1)
         if p.size:
-            matrix = np.diag(0.5 * p * (1 - p)) - own.hessian(own.node_events)
+            matrix = np.diag(0.5 * p * (1 - p)) - enumerated.hessian(enumerated.node_events)
             seen = seen or np.linalg.eigvalsh(matrix).min() < -ROUNDING
     assert seen

@@ -58,7 +58,7 @@ def test_curvature_dominates_the_hessian(name, structure, option, truth):
         assert objective.curvature_kind == "bound"
         sets = [[part] for part in parts] + [parts] * (name == "pseudo_likelihood")
         for chosen in sets:
-            n_scores = sum(getattr(problem.scores, own).size for own in names_of(problem, chosen))
+            n_scores = sum(getattr(problem.scores, part).size for part in names_of(problem, chosen))
             if n_scores <= MOST_SCORES:
                 assert slack(objective, problem, chosen, curvature) > -NOISE, chosen
 
@@ -85,20 +85,20 @@ def test_curvature_of_start_and_end_of_one_position(name):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_two_parts_that_move_at_once_need_at_most_twice_their_curvature(seed):
+def test_two_moving_parts_need_at_most_twice_their_curvature(seed):
     """So a full Newton step of both, which halves nothing, does not raise the quadratic bound."""
     _, problem, truth = make_case(ORDINARY, seed=seed)
     assert slack(Likelihood(truth), problem, ["edge", "ends"], parse("mixing"), 2.0) > -NOISE
 
 
 def test_class_weights_scale_the_curvature():
-    """Of one position, by the weight of its label."""
+    """The curvature of a position is scaled by the weight of its label."""
     structure = {"lengths": (1,), "sharing": "none", "ends": False}
     _, problem, truth = make_case(structure, class_weights=CLASS_WEIGHTS)
     plain = replace(truth, class_weights=None)
     weighted, unweighted = (
-        bind("likelihood", own).evaluate(problem, ("node",), parse("auto")).curvature["node"]
-        for own in (truth, plain)
+        bind("likelihood", bound).evaluate(problem, ("node",), parse("auto")).curvature["node"]
+        for bound in (truth, plain)
     )
     np.testing.assert_allclose(weighted, CLASS_WEIGHTS[truth.labels[0]] * unweighted, **EXACT)
 
@@ -131,12 +131,12 @@ def test_a_number_scales_the_curvature_of_the_pseudo_likelihood():
 
 @pytest.mark.parametrize("sharing", ["shared", "typed", "each"])
 def test_first_order_curvature_is_the_weight_of_every_event(sharing):
-    """Of likelihood and pseudo-likelihood alike."""
+    """This holds for likelihood and pseudo-likelihood."""
     _, problem, truth = make_case({"lengths": (4, 3), "sharing": sharing}, weighted=True)
     parts = parts_of(problem)
     one, other = (
-        own.evaluate(problem, parts, parse(None)).curvature
-        for own in (PseudoLikelihood(truth), Likelihood(truth))
+        objective.evaluate(problem, parts, parse(None)).curvature
+        for objective in (PseudoLikelihood(truth), Likelihood(truth))
     )
     assert sorted(one) == sorted(other) == sorted(names_of(problem, parts))
     for name, array in one.items():
@@ -187,9 +187,9 @@ def test_curvature_of_events_against_numpy(dtype, n_axes, gamma):
     if multiplier is not None:
         expected *= multiplier.reshape(multiplier.shape + (1,) * (p.ndim - multiplier.ndim))
     expected = np.maximum(expected, LEAST_CURVATURE)
-    found = event_curvature(p, multiplier, 2.5)
-    assert found.dtype == dtype
+    result = event_curvature(p, multiplier, 2.5)
+    assert result.dtype == dtype
     # 1 - p is rounded to the spacing of numbers near 1.
-    np.testing.assert_allclose(found, expected, rtol=8 * np.finfo(dtype).eps, atol=0)
-    assert (found[::7] == dtype(LEAST_CURVATURE)).all()
-    np.testing.assert_array_equal(found, event_curvature(p, multiplier, 2.5, n_jobs=1))
+    np.testing.assert_allclose(result, expected, rtol=8 * np.finfo(dtype).eps, atol=0)
+    assert (result[::7] == dtype(LEAST_CURVATURE)).all()
+    np.testing.assert_array_equal(result, event_curvature(p, multiplier, 2.5, n_jobs=1))

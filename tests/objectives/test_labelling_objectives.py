@@ -90,11 +90,11 @@ def test_values_and_node_slopes_against_enumeration(name, structure, loss, weigh
     raw, problem, costs = case(structure, loss, weighted=weighted, unknown=unknown)
     if loss == "matrix" and name != "expected_loss":
         costs = replace(costs, table=costs.table + (1 - np.eye(len(costs.table))))
-    found = MADE[name](costs).evaluate(problem, ["node"])
-    np.testing.assert_allclose(found.value, total_value(name, raw, costs), **EXACT)
+    evaluation = MADE[name](costs).evaluate(problem, ["node"])
+    np.testing.assert_allclose(evaluation.value, total_value(name, raw, costs), **EXACT)
     if name in LISTED:
         slopes = listed_slopes(name, raw, costs)
-        np.testing.assert_allclose(found.gradient["node"], slopes, **EXACT)
+        np.testing.assert_allclose(evaluation.gradient["node"], slopes, **EXACT)
 
 
 # Limits and bounds --------------------------------------------------------------------------------
@@ -116,10 +116,10 @@ def test_cold_divergence_is_the_likelihood(structure):
 def test_sums_that_underflow_are_formed_again_from_logs(structure, scale):
     raw, problem, costs = case({**STRUCTURES[structure], "scale": scale})
     for name in LOSS_SENSITIVE:
-        found = MADE[name](costs).evaluate(problem, parts_of(problem), None)
+        evaluation = MADE[name](costs).evaluate(problem, parts_of(problem), None)
         value, slopes = total_value(name, raw, costs), listed_slopes(name, raw, costs)
-        np.testing.assert_allclose(found.value, value, rtol=1e-9, atol=1e-9 * scale)
-        np.testing.assert_allclose(found.gradient["node"], slopes, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(evaluation.value, value, rtol=1e-9, atol=1e-9 * scale)
+        np.testing.assert_allclose(evaluation.gradient["node"], slopes, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(("dtype", "scale", "close"), [("f4", 20.0, 1e-3), ("f8", 200.0, 1e-8)])
@@ -133,19 +133,19 @@ def test_labels_that_are_most_improbable_one_by_one(structure, dtype, scale, clo
     problem = replace(problem, scores=type(scores)(**narrow))
     wide = {k: None if v is None else v.astype(np.float64) for k, v in narrow.items()}
     raw = raw.with_arrays(**wide)
-    found = LabelwiseLikelihood(costs.truth).evaluate(problem, parts_of(problem))
+    evaluation = LabelwiseLikelihood(costs.truth).evaluate(problem, parts_of(problem))
     value, slopes = 0.0, np.zeros(problem.scores.node.shape)
     for instance, true, _, weight in listed(raw, costs):
         n, p = instance.labels.shape[1], instance.probabilities
         rows = slice(instance.first_row, instance.first_row + n)
         for t in range(n):
             right = instance.labels[:, t] == true[t]
-            own = np.logaddexp.reduce(instance.scores[right])
-            value += weight * (instance.log_z - own)
-            given = np.exp(np.where(right, instance.scores - own, -np.inf))
-            slopes[rows] += weight * ((p - given) @ instance.node_events).reshape(n, -1)
-    np.testing.assert_allclose(found.value, value, rtol=close)
-    np.testing.assert_allclose(found.gradient["node"], slopes, atol=close)
+            log_p = np.logaddexp.reduce(instance.scores[right])
+            value += weight * (instance.log_z - log_p)
+            p_right = np.exp(np.where(right, instance.scores - log_p, -np.inf))
+            slopes[rows] += weight * ((p - p_right) @ instance.node_events).reshape(n, -1)
+    np.testing.assert_allclose(evaluation.value, value, rtol=close)
+    np.testing.assert_allclose(evaluation.gradient["node"], slopes, atol=close)
 
 
 def test_a_forbidden_truth_raises():
@@ -176,7 +176,7 @@ def test_results_do_not_depend_on_the_unit_of_a_loss(c):
     _, problem, costs = case({"lengths": (4, 3)}, "matrix")
     scaled = replace(costs, table=c * costs.table)
     assert loss_scaled(scaled, longest=20, n_samples=1).notes == {}
-    one, other = (ExpectedCost(own).evaluate(problem, ["node"], parse("auto")) for own in
+    one, other = (ExpectedCost(each).evaluate(problem, ["node"], parse("auto")) for each in
                   (costs, scaled))  # fmt: skip
     steps = [e.gradient["node"] / e.curvature["node"] for e in (one, other)]
     np.testing.assert_allclose(steps[1], steps[0], rtol=1e-6)
@@ -188,8 +188,8 @@ def test_results_do_not_depend_on_the_unit_of_a_loss(c):
      ([0.3, 0.5, 1], 0.1), ([0.2, 0.3, 1], 0.1), ([1, 2, 2**0.5], None), ([0, 0, 0], 1.0)],
 )  # fmt: skip
 def test_unit_of_costs(costs, unit):
-    found = unit_of(np.array(costs, dtype=float))
-    assert found == (None if unit is None else pytest.approx(unit))
+    result = unit_of(np.array(costs, dtype=float))
+    assert result == (None if unit is None else pytest.approx(unit))
 
 
 def test_large_costs_are_sampled_rather_than_counted():
@@ -219,10 +219,10 @@ def test_samples_approach_the_exact_sum(structure, loss):
     one = exact.evaluate(problem, parts_of(problem), parse("auto"))
     other = sampled.evaluate(problem, parts_of(problem), parse("auto"))
     assert abs(other.value - one.value) < 0.05 * abs(one.value)
-    for own in one.gradient:
-        size = np.abs(one.gradient[own]).max()
-        np.testing.assert_allclose(other.gradient[own], one.gradient[own], atol=0.2 * size)
-        assert (other.curvature[own] > 0).all()
+    for name in one.gradient:
+        size = np.abs(one.gradient[name]).max()
+        np.testing.assert_allclose(other.gradient[name], one.gradient[name], atol=0.2 * size)
+        assert (other.curvature[name] > 0).all()
     assert sampled.notes["sampled_instances"] == problem.batch.n_instances
     assert 20 < sampled.notes["effective_sample_size"] <= 4010
     assert exact.notes == {}
@@ -232,12 +232,12 @@ def test_long_instances_are_sampled_and_short_ones_summed():
     _, problem, costs = case({"lengths": (4, 3, 6, 1)}, weighted=True)
     both = loss_scaled(costs, longest=3, n_samples=2000)
     assert both.notes["sampled_instances"] == 2
-    found = both.evaluate(problem, ["node", "edge", "ends"], parse("auto"))
+    evaluation = both.evaluate(problem, ["node", "edge", "ends"], parse("auto"))
     exact = loss_scaled(costs, longest=10, n_samples=1).evaluate(problem, ["node"])
     short = np.r_[4:7, 13:14]
-    np.testing.assert_allclose(found.gradient["node"][short], exact.gradient["node"][short])
+    np.testing.assert_allclose(evaluation.gradient["node"][short], exact.gradient["node"][short])
     again = loss_scaled(costs, longest=3, n_samples=2000).evaluate(problem, ["node"])
-    assert again.value == found.value
+    assert again.value == evaluation.value
 
 
 def test_costs_without_a_unit_are_sampled():

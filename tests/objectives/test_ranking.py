@@ -40,12 +40,12 @@ def orders(m):
 
 
 def losses(gains, cut):
-    """Of all orders; those of the truths are exactly 0."""
+    """Return the losses of all orders; those of true orders are exactly 0."""
     m = len(gains)
     discount = rank_weights(m) * (np.arange(m) < (cut or m))
     ideal = np.sort(gains)[::-1] @ discount
-    found = 1.0 - discount[orders(m)] @ gains / ideal if ideal else np.zeros(len(orders(m)))
-    return np.where(np.abs(found) < 1e-12, 0.0, found)
+    values = 1.0 - discount[orders(m)] @ gains / ideal if ideal else np.zeros(len(orders(m)))
+    return np.where(np.abs(values) < 1e-12, 0.0, values)
 
 
 def enumerate_orders(asked, scores, gains):
@@ -56,10 +56,10 @@ def enumerate_orders(asked, scores, gains):
         "likelihood": {"truths": asked.truths},
         "loss_augmented": {"weight": asked.loss_weight, "truths": asked.truths},
     }.get(asked.name, {})
-    found = enumerated.OBJECTIVES[asked.name](
+    values = enumerated.OBJECTIVES[asked.name](
         -alpha @ scores, np.maximum(losses(gains, asked.cut), 0.0), **options
     )
-    return float(found.value), -found.gradient @ alpha
+    return float(values.value), -values.gradient @ alpha
 
 
 def of_one(asked, scores, gains, **options):
@@ -69,10 +69,10 @@ def of_one(asked, scores, gains, **options):
 def assert_exact(asked, scores, gains):
     """Check value and gradient of one query against enumeration; return its evaluation."""
     value, gradient = enumerate_orders(asked, scores, gains)
-    found = of_one(asked, scores, gains, curvature=True)
-    np.testing.assert_allclose(found.value, value, **EXACT, err_msg=f"{len(scores)} documents")
-    np.testing.assert_allclose(found.gradient, gradient, **EXACT)
-    return found
+    evaluation = of_one(asked, scores, gains, curvature=True)
+    np.testing.assert_allclose(evaluation.value, value, **EXACT, err_msg=f"{len(scores)} documents")
+    np.testing.assert_allclose(evaluation.gradient, gradient, **EXACT)
+    return evaluation
 
 
 @pytest.mark.parametrize(
@@ -84,14 +84,14 @@ def test_three_witnesses_agree(name, cut, truths):
     asked = objective(name, cut=cut, truths=truths)
     for m in range(2, 8):
         scores, gains = query(m, levels=3 if m % 2 else 2, scale=2.0)
-        found = assert_exact(asked, scores, gains)
+        evaluation = assert_exact(asked, scores, gains)
         if m > 6:
             continue  # the twin is slow
         twin = ranking_reference.evaluate(asked, scores, gains)
-        np.testing.assert_allclose(twin.value, found.value, **EXACT)
-        np.testing.assert_allclose(twin.gradient, found.gradient, **EXACT)
+        np.testing.assert_allclose(twin.value, evaluation.value, **EXACT)
+        np.testing.assert_allclose(twin.gradient, evaluation.gradient, **EXACT)
         spread = np.abs(twin.covariance).sum(axis=1)
-        np.testing.assert_allclose(found.curvature, spread, **EXACT, err_msg=f"{m} documents")
+        np.testing.assert_allclose(evaluation.curvature, spread, **EXACT, err_msg=f"{m} documents")
 
 
 def slopes_of_slopes(asked, scores, gains):
@@ -125,11 +125,11 @@ def test_the_curvature_of_expected_loss_is_a_scale(cut):
     scores, gains = query(6)
     asked = objective("expected_loss", cut=cut)
     assert asked.curvature_kind == "none"
-    found = of_one(asked, scores, gains, curvature=True).curvature
+    curvature = of_one(asked, scores, gains, curvature=True).curvature
     model = of_one(objective("likelihood"), scores, gains, curvature=True).curvature
     weights = np.exp(rank_weights(6)[orders(6)] @ scores)
     deviation = np.sqrt(np.cov(losses(gains, cut), aweights=weights, ddof=0))
-    np.testing.assert_allclose(found, model * deviation, **EXACT)
+    np.testing.assert_allclose(curvature, model * deviation, **EXACT)
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
@@ -141,16 +141,16 @@ def test_many_queries_are_those_queries_one_by_one(name):
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     scores = random.normal(size=offsets[-1])
     gains = random.integers(3, size=offsets[-1]).astype(float)
-    found = asked.evaluate(scores, gains, offsets, curvature=True, n_jobs=1)
+    evaluation = asked.evaluate(scores, gains, offsets, curvature=True, n_jobs=1)
     threads = asked.evaluate(scores, gains, offsets, curvature=True, n_jobs=2)
     for name in ("value", "gradient", "curvature"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(threads, name))
+        np.testing.assert_array_equal(getattr(evaluation, name), getattr(threads, name))
     for number, (begin, end) in enumerate(itertools.pairwise(offsets)):
         alone = of_one(asked, scores[begin:end], gains[begin:end], curvature=True)
-        assert found.value[number] == alone.value[0]
-        np.testing.assert_array_equal(found.gradient[begin:end], alone.gradient)
-        np.testing.assert_array_equal(found.curvature[begin:end], alone.curvature)
-    assert not found.effective.any()
+        assert evaluation.value[number] == alone.value[0]
+        np.testing.assert_array_equal(evaluation.gradient[begin:end], alone.gradient)
+        np.testing.assert_array_equal(evaluation.curvature[begin:end], alone.curvature)
+    assert not evaluation.effective.any()
 
 
 @pytest.mark.parametrize(
@@ -168,12 +168,13 @@ def test_as_many_documents_as_can_be_summed(name):
     """Sums of 16! orders: by differences, and by documents that count for nothing."""
     asked = objective(name, cut=5)
     scores, gains = query(MOST_SUMMED, seed=1)
-    found = of_one(asked, scores, gains, curvature=True)
-    assert found.effective[0] == 0
-    np.testing.assert_allclose(found.gradient.sum(), 0.0, atol=1e-10)  # orders ignore constants
+    evaluation = of_one(asked, scores, gains, curvature=True)
+    assert evaluation.effective[0] == 0
+    # Orders ignore constants.
+    np.testing.assert_allclose(evaluation.gradient.sum(), 0.0, atol=1e-10)
     step = 1e-5 * np.eye(MOST_SUMMED)[3]
     above, below = (of_one(asked, scores + sign * step, gains).value[0] for sign in (1, -1))
-    np.testing.assert_allclose(found.gradient[3], (above - below) / 2e-5, **DIFFERENCES)
+    np.testing.assert_allclose(evaluation.gradient[3], (above - below) / 2e-5, **DIFFERENCES)
 
 
 def test_every_gain_may_differ():
@@ -213,11 +214,11 @@ def test_cold_kl_is_the_mean_likelihood(temperature):
 def test_samples_come_near_the_sums(name, cut):
     asked = objective(name, cut=cut, n_samples=40_000)
     scores, gains = query(7, seed=5)
-    found = of_one(asked, scores, gains, curvature=True, seed=1, sample_all=True)
+    evaluation = of_one(asked, scores, gains, curvature=True, seed=1, sample_all=True)
     exact = of_one(asked, scores, gains, curvature=True)
     for which in ("value", "gradient", "curvature"):
-        np.testing.assert_allclose(getattr(found, which), getattr(exact, which), **SAMPLED)
-    assert 1000 < found.effective[0] <= asked.n_samples
+        np.testing.assert_allclose(getattr(evaluation, which), getattr(exact, which), **SAMPLED)
+    assert 1000 < evaluation.effective[0] <= asked.n_samples
     assert exact.effective[0] == 0
 
 
@@ -226,36 +227,36 @@ def test_large_queries_are_sampled(name):
     asked = objective(name, cut=5, n_samples=200)
     m = asked.most_exact + 1
     scores, gains = query(m, seed=5)
-    found = of_one(asked, scores, gains, curvature=True, seed=1)
-    assert 10 < found.effective[0] <= 200
-    np.testing.assert_allclose(found.gradient.sum(), 0.0, atol=1e-10)
+    evaluation = of_one(asked, scores, gains, curvature=True, seed=1)
+    assert 10 < evaluation.effective[0] <= 200
+    np.testing.assert_allclose(evaluation.gradient.sum(), 0.0, atol=1e-10)
     again = of_one(asked, scores, gains, curvature=True, seed=1)
-    np.testing.assert_array_equal(found.gradient, again.gradient)
+    np.testing.assert_array_equal(evaluation.gradient, again.gradient)
     other = of_one(asked, scores, gains, seed=2)
-    assert not np.array_equal(found.gradient, other.gradient)
+    assert not np.array_equal(evaluation.gradient, other.gradient)
 
 
 def test_a_target_with_too_many_gains_is_sampled():
     random = np.random.default_rng(0)
     scores, gains = random.normal(size=18), np.arange(18.0)
     asked = objective("kl", n_samples=20_000)
-    found = of_one(asked, scores, gains)
+    evaluation = of_one(asked, scores, gains)
     nearly = np.repeat(np.arange(6.0), 3) * 3 + 1  # six levels: summed by counts
     near = of_one(asked, scores, nearly)
-    np.testing.assert_allclose(found.gradient, near.gradient, atol=0.1)
-    assert found.effective[0] > 100
+    np.testing.assert_allclose(evaluation.gradient, near.gradient, atol=0.1)
+    assert evaluation.effective[0] > 100
 
 
 def test_large_scores_can_be_sampled():
     asked = objective("likelihood", n_samples=100)
     scores, gains = query(20, scale=1e4)
-    found = of_one(asked, scores, gains, curvature=True)
-    assert np.isfinite(found.value).all()
+    evaluation = of_one(asked, scores, gains, curvature=True)
+    assert np.isfinite(evaluation.value).all()
     mean = np.empty(20)
     mean[np.argsort(-scores)] = rank_weights(20)
-    truth = found.gradient - mean  # the model is certain of its order
+    truth = evaluation.gradient - mean  # the model is certain of its order
     np.testing.assert_allclose(truth.sum(), -rank_weights(20).sum(), rtol=1e-9)
-    assert found.effective[0] > 10
+    assert evaluation.effective[0] > 10
 
 
 # Bad input.

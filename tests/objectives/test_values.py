@@ -31,13 +31,13 @@ def likelihood(instance, labels, label_weights):
     known, levels, value = labels != UNKNOWN, np.sort(label_weights), 0.0
     for level, step in zip(levels, np.diff([0.0, *levels]), strict=True):
         lighter = known & (label_weights[labels] < level)
-        given, true = (
+        log_sum, true = (
             np.logaddexp.reduce(
                 instance.scores[(instance.labels[:, rows] == labels[rows]).all(axis=1)]
             )
             for rows in (lighter, known)
         )
-        value += step * (given - true)
+        value += step * (log_sum - true)
     return value
 
 
@@ -126,7 +126,7 @@ def assert_finite(evaluation):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_large_scores_do_not_overflow_in_the_pseudo_likelihood(dtype):
+def test_pseudo_likelihood_does_not_overflow(dtype):
     """Far apart, and all the truth's: the loss is 0."""
     raw, _, truth = make_case({"lengths": (4, 3)})
     node = np.zeros_like(raw.node)
@@ -137,7 +137,7 @@ def test_large_scores_do_not_overflow_in_the_pseudo_likelihood(dtype):
     assert_finite(evaluation)
 
 
-def test_scores_around_unknown_labels_do_not_count_in_the_pseudo_likelihood():
+def test_pseudo_likelihood_ignores_scores_at_unknown_labels():
     """Such positions count for nothing, whatever their scores are, -inf included."""
     raw, _, truth = make_case({"lengths": (5, 3)})
     truth.labels[3] = UNKNOWN
@@ -152,7 +152,7 @@ def test_scores_around_unknown_labels_do_not_count_in_the_pseudo_likelihood():
     assert PseudoLikelihood(truth).evaluate(again, ()).value == evaluation.value
 
 
-def test_a_truth_that_wins_by_the_margin_costs_the_perceptron_nothing():
+def test_perceptron_loss_is_zero_beyond_margin():
     _, problem, truth = make_case("chain", weighted=True)
     node = problem.scores.node.copy()
     node[np.arange(8), truth.labels] += 20

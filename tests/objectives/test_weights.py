@@ -73,15 +73,17 @@ def test_equal_class_weights_are_weights_of_instances(objective):
         _, problem, truth = make_case(structure, **options)
         plain = replace(truth, weights=2.5 * truth.weights, class_weights=None)
         parts = ("node",) if problem.scores.edge is None else PAIR
-        found, expected = (bind(objective, own).evaluate(problem, parts) for own in (truth, plain))
-        np.testing.assert_allclose(found.value, expected.value, **EXACT)
+        evaluation, expected = (
+            bind(objective, bound).evaluate(problem, parts) for bound in (truth, plain)
+        )
+        np.testing.assert_allclose(evaluation.value, expected.value, **EXACT)
         for name, slope in expected.gradient.items():
-            np.testing.assert_allclose(found.gradient[name], slope, **EXACT)
+            np.testing.assert_allclose(evaluation.gradient[name], slope, **EXACT)
 
 
 @pytest.mark.parametrize("objective", BOTH)
 def test_independent_positions_count_with_the_weight_of_their_label(objective):
-    """As positions that are instances do, with that weight; in chains whose edges are all 0 too."""
+    """Positions count as weighted instances of one position, also with all-zero edges."""
     structure = {"lengths": (4, 3), "sharing": "none", "ends": False}
     _, problem, truth = make_case(structure, class_weights=CLASS_WEIGHTS)
     alone = Batch.from_lengths(np.ones(problem.batch.n_rows, np.int64))
@@ -91,19 +93,19 @@ def test_independent_positions_count_with_the_weight_of_their_label(objective):
         Problem(alone, problem.scores, Chain(1), "none"), ("node",)
     )
     zero = Scores(problem.scores.node, np.zeros((3, 3)), None, None)
-    for own in (problem, Problem(problem.batch, zero, problem.structure, "shared")):
-        found = bind(objective, truth).evaluate(own, ("node",))
-        np.testing.assert_allclose(found.value, expected.value, **EXACT)
-        np.testing.assert_allclose(found.gradient["node"], expected.gradient["node"], **EXACT)
+    for variant in (problem, Problem(problem.batch, zero, problem.structure, "shared")):
+        evaluation = bind(objective, truth).evaluate(variant, ("node",))
+        np.testing.assert_allclose(evaluation.value, expected.value, **EXACT)
+        np.testing.assert_allclose(evaluation.gradient["node"], expected.gradient["node"], **EXACT)
 
 
 def test_labels_of_weight_0_are_given_and_not_learned():
     """The others as if only labellings existed that agree with them."""
     _, problem, truth = make_case({"lengths": (4, 3, 2)}, class_weights=np.array([1.0, 0.0, 1.0]))
-    given = np.flatnonzero(truth.labels == 1)
+    ones = np.flatnonzero(truth.labels == 1)
     node = problem.scores.node.copy()
-    node[given] = -np.inf
-    node[given, 1] = 0.0
+    node[ones] = -np.inf
+    node[ones, 1] = 0.0
     fewer = with_scores(problem, node=node)
     plain = replace(truth, class_weights=None)
     for weighted, unweighted in (
@@ -114,18 +116,20 @@ def test_labels_of_weight_0_are_given_and_not_learned():
         np.testing.assert_allclose(one.value, other.value, **EXACT)
         for name, slope in other.gradient.items():
             np.testing.assert_allclose(one.gradient[name], slope, **EXACT)
-        np.testing.assert_allclose(one.gradient["node"][given], 0, **EXACT)
+        np.testing.assert_allclose(one.gradient["node"][ones], 0, **EXACT)
 
 
 def test_levels_hold_only_instances_that_have_such_labels():
     batch = Batch.from_lengths(np.array([2, 1, 2]))
     labels, weights = np.array([0, 1, 0, UNKNOWN, 2]), np.array([1.0, 2.0, 1.0])
     truth = Truth(batch, Chain(1), labels, weights, np.arange(3), CLASS_WEIGHTS)
-    found = [(level.instances.tolist(), level.truth.weights.tolist()) for level in levels_of(truth)]
-    assert found == [([0, 1, 2], [0.5, 1.0, 0.5]), ([0, 2], [0.5, 0.5]), ([0], [2.0])]
+    result = [
+        (level.instances.tolist(), level.truth.weights.tolist()) for level in levels_of(truth)
+    ]
+    assert result == [([0, 1, 2], [0.5, 1.0, 0.5]), ([0, 2], [0.5, 0.5]), ([0], [2.0])]
 
 
-def test_objectives_that_cannot_weigh_labels_raise():
+def test_class_weight_rejects_unsupported_objectives():
     _, _, truth = make_case({"lengths": (4, 3)}, class_weights=CLASS_WEIGHTS)
     for name in WHOLE:
         with pytest.raises(ValueError, match=f'objective "{name}" has no weights of labels'):

@@ -10,11 +10,11 @@ def plain_scores(shape, values, X):
     inputs = X @ parts["weights"] + parts["bias"]
     both = inputs[:, :, None] + parts["to_label"]
     if shape.activation == "softplus":
-        found = np.logaddexp(0, both).sum(axis=1)
+        scores = np.logaddexp(0, both).sum(axis=1)
     elif shape.activation == "relu":
-        found = np.maximum(0, both).sum(axis=1)
+        scores = np.maximum(0, both).sum(axis=1)
     else:
         units = np.tanh(inputs) if shape.activation == "tanh" else 1 / (1 + np.exp(-inputs))
-        found = units @ parts["to_label"]
-    found = found + parts["constant"]
-    return found + X @ parts["skip"] if shape.skip else found
+        scores = units @ parts["to_label"]
+    scores = scores + parts["constant"]
+    return scores + X @ parts["skip"] if shape.skip else scores

@@ -36,14 +36,14 @@ def worth(g, h, l2):
     return g.sum() ** 2 / (h.sum() + l2) if h.sum() + l2 > 0 else 0.0
 
 
-def sides_of(own, column, named, with_missing):
+def sides_of(examples, column, named, with_missing):
     """Every way in which a column may divide examples, as the members that go left."""
     missing = np.isnan(column)
     if named:
         values = list(np.unique(column[~missing])) + ([np.nan] if missing.any() else [])
         groups = [missing if np.isnan(v) else column == v for v in values]
-        groups = [group for group in groups if own.h[group].sum() > 0]
-        groups.sort(key=lambda group: own.g[group].sum() / own.h[group].sum())
+        groups = [group for group in groups if examples.h[group].sum() > 0]
+        groups.sort(key=lambda group: examples.g[group].sum() / examples.h[group].sum())
         for n in range(1, len(groups)):
             yield np.any(groups[:n], axis=0)
         return
@@ -53,45 +53,49 @@ def sides_of(own, column, named, with_missing):
             yield (column < limit) | missing
 
 
-def best_split(own, is_category, learner, least):
+def best_split(examples, is_category, learner, least):
     """(gain, members that go left or None), by trying all."""
     best, left = LEAST_GAIN, None
-    columns = [(c, True) for c in own.before.T] + list(zip(own.x.T, is_category, strict=True))
+    columns = [(c, True) for c in examples.before.T] + list(
+        zip(examples.x.T, is_category, strict=True)
+    )
     for column, named in columns:
-        for side in sides_of(own, column.astype(float), named, with_missing=True):
-            if own.h[side].sum() < least or own.h[~side].sum() < least:
+        for side in sides_of(examples, column.astype(float), named, with_missing=True):
+            if examples.h[side].sum() < least or examples.h[~side].sum() < least:
                 continue
-            both = sum(worth(own.g[s], own.h[s], learner.reg_lambda) for s in (side, ~side))
-            gain = 0.5 * (both - worth(own.g, own.h, learner.reg_lambda))
+            both = sum(
+                worth(examples.g[s], examples.h[s], learner.reg_lambda) for s in (side, ~side)
+            )
+            gain = 0.5 * (both - worth(examples.g, examples.h, learner.reg_lambda))
             if gain > best:
                 best, left = gain, side
     return best, left
 
 
-def take(own, which):
-    return Examples(*(getattr(own, name)[which] for name in ("x", "before", "g", "h", "row")))
+def take(examples, which):
+    return Examples(*(getattr(examples, name)[which] for name in ("x", "before", "g", "h", "row")))
 
 
-def grow_slowly(own, is_category, learner):
+def grow_slowly(examples, is_category, learner):
     """(examples,) the value of each example's leaf, and the objective that is reached."""
-    least = max(learner.min_child_weight, 1e-10 * own.h.sum())
+    least = max(learner.min_child_weight, 1e-10 * examples.h.sum())
 
     def searched(members):
         """(gain, examples of the leaf, those that would go left or None)."""
-        gain, left = best_split(take(own, members), is_category, learner, least)
+        gain, left = best_split(take(examples, members), is_category, learner, least)
         return gain, members, left
 
-    leaves = [searched(np.arange(len(own.g)))]
+    leaves = [searched(np.arange(len(examples.g)))]
     while len(leaves) < learner.max_leaves:
         splitting = [n for n, (_, _, left) in enumerate(leaves) if left is not None]
         if not splitting:
             break
         _, members, left = leaves.pop(max(splitting, key=lambda n: leaves[n][0]))
         leaves += [searched(members[left]), searched(members[~left])]
-    values = np.zeros(len(own.g))
+    values = np.zeros(len(examples.g))
     objective = 0.0
     for _, members, _ in leaves:
-        g, h = own.g[members].sum(), own.h[members].sum() + learner.reg_lambda
+        g, h = examples.g[members].sum(), examples.h[members].sum() + learner.reg_lambda
         values[members] = -g / h if h > 0 else 0.0
         objective -= 0.5 * g * g / h if h > 0 else 0.0
     return values, objective
@@ -119,21 +123,21 @@ class Case:
 
     @property
     def has_context(self):
-        found = np.zeros(self.batch.n_rows, dtype=bool)
-        found[self.structure.edge_rows(self.batch)] = True
-        return found
+        is_reached = np.zeros(self.batch.n_rows, dtype=bool)
+        is_reached[self.structure.edge_rows(self.batch)] = True
+        return is_reached
 
     def examples(self, label):
         """All pairs of a chosen row and a context."""
-        found, slopes, has_context = [], self.slopes, self.has_context
+        result, slopes, has_context = [], self.slopes, self.has_context
         for row in self.chosen:
             weight = 1.0 if slopes.weights is None else slopes.weights[row]
             for before in self.contexts_of(row):
                 at = (row, *before, label) if has_context[row] else (row, label)
                 g = slopes.edge if has_context[row] else slopes.node
                 h = slopes.edge_curvature if has_context[row] else slopes.node_curvature
-                found.append((self.x[row], before, g[at], weight if h is None else h[at], row))
-        return Examples(*(np.array(part, dtype=float) for part in zip(*found, strict=True)))
+                result.append((self.x[row], before, g[at], weight if h is None else h[at], row))
+        return Examples(*(np.array(part, dtype=float) for part in zip(*result, strict=True)))
 
     def function(self, learner, n_jobs=1):
         trees = ContextTrees(self.shape, learner, n_jobs)
@@ -150,13 +154,15 @@ class Case:
         function.add(grown.trees, grown.bound, 1.0, node=node, edge=edge)
         return grown.trees, node, edge
 
-    def scores_at(self, own, label, node, edge):
+    def scores_at(self, examples, label, node, edge):
         """(examples,) what a round says."""
         K = self.shape.n_labels
         return np.array(
             [
                 node[row, label] if before[0] == K else edge[(row, *before, label)]
-                for row, before in zip(own.row.astype(int), own.before.astype(int), strict=True)
+                for row, before in zip(
+                    examples.row.astype(int), examples.before.astype(int), strict=True
+                )
             ]
         )
 
@@ -165,10 +171,10 @@ def plain_windows(x, lengths, left, right, outside):
     """Rows of x, each with its neighbours; written without the library."""
     wide = []
     for end, length in zip(np.cumsum(lengths), lengths, strict=True):
-        own = x[end - length : end]
+        window = x[end - length : end]
         for t in range(length):
             row = [
-                own[t + s] if 0 <= t + s < length else np.asarray(outside, dtype=float)
+                window[t + s] if 0 <= t + s < length else np.asarray(outside, dtype=float)
                 for s in range(-left, right + 1)
             ]
             wide.append(np.concatenate(row))
@@ -183,18 +189,18 @@ def make_features(kind, n, random, lengths, window):
     width = sum(window) + 1
     if kind in ("missing", "sparse"):
         x[random.random(x.shape) < 0.3] = np.nan
-    given = x.astype(np.float32)
+    features = x.astype(np.float32)
     if kind == "frame":
         codes = random.integers(5, size=n)
         x[:, 1] = np.where(random.random(n) < 0.2, np.nan, codes)
         words = pd.Categorical.from_codes(
             np.where(np.isnan(x[:, 1]), -1, codes), categories=list("vwxyz")
         )
-        given = pd.DataFrame({"a": x[:, 0], "b": words, "c": x[:, 2]})
+        features = pd.DataFrame({"a": x[:, 0], "b": words, "c": x[:, 2]})
         named[1], outside[1] = True, 5
     if kind == "sparse":
         rows, columns = np.nonzero(~np.isnan(x))
-        given = sparse.csr_matrix((x[rows, columns], (rows, columns)), shape=x.shape)
+        features = sparse.csr_matrix((x[rows, columns], (rows, columns)), shape=x.shape)
         outside[:] = np.nan
     plain = plain_windows(x, lengths, *window, outside)
     if kind == "sparse" and width > 1:
@@ -202,7 +208,7 @@ def make_features(kind, n, random, lengths, window):
         plain = np.column_stack([plain, np.where(inside == 0, 1.0, np.nan)])
     flags = np.zeros(plain.shape[1], dtype=bool)
     flags[: 3 * width] = np.tile(named, width)
-    return given, plain, flags
+    return features, plain, flags
 
 
 def make_case(
@@ -229,8 +235,8 @@ def make_case(
     tables = (n, *(n_labels,) * (order + 1))
 
     def drawn(shape, positive=False):
-        found = random.uniform(0.1, 2, shape) if positive else random.normal(size=shape)
-        return found.astype(np.float32)
+        values = random.uniform(0.1, 2, shape) if positive else random.normal(size=shape)
+        return values.astype(np.float32)
 
     slopes = Slopes(drawn(tables), drawn((n, n_labels)))
     if curved:
@@ -252,15 +258,15 @@ def check_growth(case, learner):
     trees, node, edge = case.grow(learner)
     assert trees.n_trees == case.shape.n_labels
     for label in range(case.shape.n_labels):
-        own = case.examples(label)
-        values, objective = grow_slowly(own, case.is_category, learner)
-        found = case.scores_at(own, label, node, edge)
+        examples = case.examples(label)
+        values, objective = grow_slowly(examples, case.is_category, learner)
+        scores = case.scores_at(examples, label, node, edge)
         nodes = slice(*trees.starts[label : label + 2])
         leaves = trees.values[nodes][trees.features[nodes] == LEAF].astype(float)
-        reached = (own.g * found + 0.5 * own.h * found**2).sum()
+        reached = (examples.g * scores + 0.5 * examples.h * scores**2).sum()
         reached += 0.5 * learner.reg_lambda * (leaves**2).sum()
         np.testing.assert_allclose(reached, objective, **SUMS)
-        np.testing.assert_allclose(found, values, **SUMS)
+        np.testing.assert_allclose(scores, values, **SUMS)
         assert len(leaves) <= learner.max_leaves
 
 
@@ -297,31 +303,33 @@ def test_propose_agrees_with_an_exhaustive_search(arguments, settings):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_propose_finds_the_best_set_of_labels(seed):
-    """Of all sets, not only of first parts: those sorted by slope hold the best (Fisher 1958)."""
+    """The best of all sets is a prefix of the labels sorted by slope (Fisher 1958)."""
     learner = ContextLearner(max_leaves=2, reg_lambda=5.0)
     case = make_case(n_labels=5, curved=True, seed=seed, lengths=(4, 5))
     case.batch = Batch.from_lengths((4, 5), X=np.zeros((9, 1), np.float32))
     case.slopes.edge_curvature[:] *= np.array([0.01, 0.1, 1, 5, 20])[None, :, None]
     trees, *_ = case.grow(learner)
     for label in range(5):
-        own = case.examples(label)
-        groups = [own.before[:, 0] == k for k in range(6)]
+        examples = case.examples(label)
+        groups = [examples.before[:, 0] == k for k in range(6)]
         best = 0.0
         for chosen in product([False, True], repeat=6):
             side = np.any([group & goes for group, goes in zip(groups, chosen, strict=True)], 0)
-            both = worth(own.g[side], own.h[side], 5.0) + worth(own.g[~side], own.h[~side], 5.0)
-            best = max(best, 0.5 * (both - worth(own.g, own.h, 5.0)))
+            both = worth(examples.g[side], examples.h[side], 5.0) + worth(
+                examples.g[~side], examples.h[~side], 5.0
+            )
+            best = max(best, 0.5 * (both - worth(examples.g, examples.h, 5.0)))
         np.testing.assert_allclose(trees.gains[trees.starts[label]], best, **SUMS)
 
 
-def test_exhaustive_search_disagrees_with_trees_of_other_slopes():
+def test_exhaustive_search_detects_other_slopes():
     """The companion of the agreement."""
     case = make_case(curved=True)
     other = replace(case, slopes=make_case(curved=True, seed=1).slopes)
     _, node, edge = other.grow(ContextLearner())
-    own = case.examples(0)
-    values, _ = grow_slowly(own, case.is_category, ContextLearner())
-    assert not np.allclose(case.scores_at(own, 0, node, edge), values, **SUMS)
+    examples = case.examples(0)
+    values, _ = grow_slowly(examples, case.is_category, ContextLearner())
+    assert not np.allclose(case.scores_at(examples, 0, node, edge), values, **SUMS)
 
 
 def fitted(X, lengths, node, edge=None, rows=None, max_leaves=2):
@@ -342,7 +350,7 @@ def scores_of_single_rows(function, X):
 
 
 def test_bins_of_many_values_are_of_equal_size():
-    """Of more values than bins, none holds many more than its part; a frequent one has its own."""
+    """With more values than bins, bins are of similar size, and a frequent value has its own."""
     random = np.random.default_rng(0)
     x = np.where(random.random(4000) < 0.5, 0.25, random.normal(size=4000)).astype(np.float32)
     node = random.normal(size=(4000, 1))
@@ -411,7 +419,7 @@ WALKED = [
 
 
 @pytest.mark.parametrize("arguments", WALKED, ids=str)
-def test_scores_are_those_of_walks(arguments):
+def test_scores_agree_with_plain_walks(arguments):
     case = make_case(**arguments, share=0.7)
     function = rounds_of(case, ContextLearner(max_leaves=9), 3)
     node, edge = function.parts(case.batch, case.structure).values()
@@ -422,13 +430,13 @@ def test_scores_are_those_of_walks(arguments):
             total = np.float32(0)
             for tree in range(label, trees.n_trees, K):
                 total += walk(trees, tree, case.x[row].astype(np.float32), context)
-            found = edge[(row, *context, label)] if case.has_context[row] else node[row, label]
-            assert found == total
+            score = edge[(row, *context, label)] if case.has_context[row] else node[row, label]
+            assert score == total
     assert not node[case.has_context].any()
     assert not edge[~case.has_context].any()
 
 
-def test_rounds_added_one_by_one_give_the_bits_of_all_at_once():
+def test_rounds_added_singly_are_bitwise_equal_to_all_at_once():
     case = make_case("missing", order=2)
     function = rounds_of(case, ContextLearner(), 5)
     trees = function.trees
@@ -443,7 +451,7 @@ def test_rounds_added_one_by_one_give_the_bits_of_all_at_once():
     assert all(scores.any() for scores in whole.values())
 
 
-def test_adders_add_what_an_accepted_round_scores():
+def test_adders_add_scores_of_accepted_rounds():
     """Training adds steps of a round, a model has leaves shorter by the step."""
     case = make_case()
     function = case.function(ContextLearner())
@@ -487,7 +495,7 @@ def test_rounds_are_kept_and_dropped():
 # Influence trimming.
 
 
-def test_trimming_searches_the_rest_and_fits_leaves_to_all():
+def test_trimming_searches_kept_rows_and_fits_all_rows():
     share = 0.2
     case = make_case("missing", seed=3, lengths=(9, 8, 7))
     tiny = np.random.default_rng(0).random(24) < 0.4
@@ -510,16 +518,16 @@ def test_trimming_searches_the_rest_and_fits_leaves_to_all():
         ours, theirs = (slice(*t.starts[label : label + 2]) for t in (trees, alone))
         for name in ("features", "left", "right", "thresholds", "missing_left", "gains"):
             np.testing.assert_array_equal(getattr(trees, name)[ours], getattr(alone, name)[theirs])
-        own = case.examples(label)
-        found = case.scores_at(own, label, node, edge)
-        for value in np.unique(found):
-            members = found == value
-            mean = -own.g[members].sum() / own.h[members].sum()
+        examples = case.examples(label)
+        scores = case.scores_at(examples, label, node, edge)
+        for value in np.unique(scores):
+            members = scores == value
+            mean = -examples.g[members].sum() / examples.h[members].sum()
             np.testing.assert_allclose(value, mean, **SUMS)
-        assert len(np.unique(found)) == 6
+        assert len(np.unique(scores)) == 6
 
 
-def test_trimming_of_too_small_a_share_gives_the_same_trees():
+def test_trimming_of_a_tiny_share_changes_nothing():
     """Bit by bit: no row is so small."""
     case = make_case("frame", window=(1, 1))
     plain, trimmed = (case.grow(ContextLearner(trimming=t))[0] for t in (0.0, 1e-9))
@@ -531,7 +539,7 @@ def test_trimming_of_too_small_a_share_gives_the_same_trees():
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_categories_that_do_not_occur_go_with_the_greater_part(sign):
+def test_absent_categories_go_to_larger_child(sign):
     frame = pd.DataFrame({"a": pd.Categorical(list("xxxxxyyz"), categories=list("wxyzv"))})
     node = sign * np.where(np.array(list("xxxxxyyz"))[:, None] == "x", -1.0, [[1.0]])
     names = ["w", "x", "y", "z", "v", None]
@@ -541,7 +549,7 @@ def test_categories_that_do_not_occur_go_with_the_greater_part(sign):
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_missing_values_that_do_not_occur_go_with_the_greater_part(sign):
+def test_absent_missing_values_go_to_larger_child(sign):
     x = np.array([[1.0]] * 5 + [[2.0]] * 3, np.float32)
     asked = np.array([[np.nan], [1 * sign], [2 * sign]], np.float32)
     scores = scores_of_single_rows(fitted(sign * x, [1] * 8, x - 1.5), asked)
@@ -549,7 +557,7 @@ def test_missing_values_that_do_not_occur_go_with_the_greater_part(sign):
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_no_label_before_goes_with_the_greater_part_where_it_does_not_occur(sign):
+def test_absent_missing_context_goes_to_larger_child(sign):
     X = np.ones((12, 1), np.float32)
     edge = np.zeros((12, 3, 3), np.float32)
     edge[:, :2], edge[:, 2] = -0.5 * sign, 1.0 * sign
@@ -587,7 +595,7 @@ def test_windows_reject_features_of_another_kind(kind):
     assert function.parts(none, case.structure)["edge"].shape == (0, 3, 3)
 
 
-def test_the_core_refuses_rows_with_too_few_features():
+def test_core_rejects_rows_with_too_few_features():
     function = rounds_of(make_case("dense", window=(1, 1)), ContextLearner(), 1)
     assert function.trees.features.max() >= 3
     narrow = ContextTrees(ContextShape(3, 1), _rounds=[function.trees])
@@ -598,22 +606,22 @@ def test_the_core_refuses_rows_with_too_few_features():
 def test_a_tree_may_be_as_deep_as_it_has_leaves():
     """Walks do not recurse: a stack would be at its end."""
     n = 200_000
-    own = np.arange(2 * n + 1)
-    inner = (own % 2 == 0) & (own < 2 * n)
-    asks = np.where(own % 4 == 0, -2, 0)
+    codes = np.arange(2 * n + 1)
+    inner = (codes % 2 == 0) & (codes < 2 * n)
+    asks = np.where(codes % 4 == 0, -2, 0)
     deep = TreeArrays(
-        starts=np.array([0, len(own)]),
+        starts=np.array([0, len(codes)]),
         features=np.where(inner, asks, LEAF).astype(np.int32),
-        left=np.where(inner, own + 1, 0).astype(np.int32),
-        right=np.where(inner, own + 2, 0).astype(np.int32),
+        left=np.where(inner, codes + 1, 0).astype(np.int32),
+        right=np.where(inner, codes + 2, 0).astype(np.int32),
         thresholds=np.where(inner, 0, np.nan).astype(np.float32),
-        missing_left=np.zeros(len(own), np.uint8),
+        missing_left=np.zeros(len(codes), np.uint8),
         sets=np.where(inner & (asks == -2), 0, -1),
         words=np.array([2], np.uint64),
         set_sizes=np.where(inner & (asks == -2), 1, 0).astype(np.int32),
-        values=np.where(inner, 0, own).astype(np.float32),
-        gains=np.zeros(len(own), np.float32),
-        weights=np.zeros(len(own), np.float32),
+        values=np.where(inner, 0, codes).astype(np.float32),
+        gains=np.zeros(len(codes), np.float32),
+        weights=np.zeros(len(codes), np.float32),
     )
     deep.check(1, 1, 1)
     function = ContextTrees(ContextShape(1, 1), _rounds=[deep])
@@ -624,7 +632,7 @@ def test_a_tree_may_be_as_deep_as_it_has_leaves():
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_numbers_next_to_zero_are_zero_in_search_and_in_walks(kind):
+def test_near_zero_numbers_are_zero_in_search_and_walks(kind):
     """Threads flush them: what bins keep apart walks would take for the same."""
     x = np.where(np.arange(40) % 3 == 0, 1e-40, 0).astype(np.float32)[:, None]
     case = make_case(lengths=(40,))
@@ -646,12 +654,12 @@ def test_rounding_errors_of_histograms_are_no_categories(seed):
 
 
 def check_absent_categories(case):
-    """What does not occur in a node goes where the greater part of the curvature goes."""
+    """Check that values absent from a node go to the child with the larger curvature."""
     trees, *_ = case.grow(ContextLearner(max_leaves=25))
     for label in range(3):
-        own = case.examples(label)
+        examples = case.examples(label)
         passed = {}
-        for x, before, h in zip(own.x, own.before, own.h, strict=True):
+        for x, before, h in zip(examples.x, examples.before, examples.h, strict=True):
             for at, left in path(trees, label, x, before):
                 passed.setdefault(at, []).append((x[1], left, h))
         for at, members in passed.items():

@@ -21,9 +21,9 @@ def named(column):
 
 def spread_out(terms, n_features):
     """(features, outputs), zero where a feature adds nothing."""
-    found = np.zeros((n_features, len(terms.base)))
-    found[terms.columns] = terms.contributions
-    return found
+    dense = np.zeros((n_features, len(terms.base)))
+    dense[terms.columns] = terms.contributions
+    return dense
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_hidden_units_without_movement_have_their_slope():
 
 
 @pytest.mark.parametrize("as_kind", [np.asarray, sparse.csr_matrix])
-def test_sampled_values_are_exact_where_features_act_by_twos(as_kind):
+def test_sampled_values_are_exact_for_pairwise_functions(as_kind):
     def scores(X):
         X = X.toarray() if sparse.issparse(X) else X
         return np.column_stack([X[:, 0] * X[:, 1] + 2 * X[:, 2] + 5, X[:, 0]])

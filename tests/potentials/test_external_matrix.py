@@ -19,7 +19,7 @@ from crfx.potentials.xgboost_learner import XGBoostLearner
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """Where temporary files go."""
+    """Return the folder of temporary files."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 
@@ -37,7 +37,7 @@ def thin(n_features, share):
 
 
 def bins_of(X, n_chunks, max_bin=256):
-    """Of equal chunks."""
+    """Return the bins of equal chunks."""
     n = X.shape[0] // n_chunks
     shards = Matrix([n] * n_chunks, X[:0], lambda k: X[k * n : (k + 1) * n])
     return XGBoostLearner(max_bin=max_bin).training_matrix(shards)
@@ -55,7 +55,7 @@ def bins_of(X, n_chunks, max_bin=256):
         (thin(10_000, 0.001), 2, 256),
     ],
 )
-def test_bins_need_more_room_than_they_take(X, n_chunks, max_bin, cache, monkeypatch):
+def test_bins_require_spare_disk_space(X, n_chunks, max_bin, cache, monkeypatch):
     """More is asked for, so that XGBoost never meets a full disk; six times as much is enough."""
     matrix = bins_of(X, n_chunks, max_bin)
     a_chunk = sum(path.stat().st_size for path in cache.glob("*/*")) / n_chunks
@@ -89,7 +89,7 @@ def ended():
 
 
 @pytest.mark.skipif(os.name != "posix", reason="asks whether a process lives")
-def test_the_folder_of_a_process_stays_until_it_is_killed(cache):
+def test_bins_folder_stays_until_process_ends(cache):
     process = subprocess.Popen(
         [sys.executable, "-c", ANOTHER],
         env=os.environ | {"TMPDIR": str(cache)},
@@ -109,7 +109,7 @@ def test_the_folder_of_a_process_stays_until_it_is_killed(cache):
 
 @pytest.mark.skipif(os.name != "posix", reason="asks whether a process lives")
 def test_new_bins_folder_keeps_files_of_others(cache, ended, monkeypatch):
-    """Of another machine, of another program; and what is no folder."""
+    """Folders of other machines and programs stay, and so do plain files."""
     monkeypatch.setattr(external_matrix.socket, "gethostname", lambda: "rack-7-node-3")
     here = external_matrix._place()
     others = [f"crfx-bins-{ended}-{here}x-abc", f"crfx-bins-{ended}-abc", f"x{ended}-{here}-abc"]

@@ -34,70 +34,70 @@ def function(activation="softplus", skip=True, n_hidden=N_HIDDEN, scale=1.0, see
     ("activation", "skip", "n_hidden"), pairwise(ACTIVATIONS, [False, True], [0, 1, 5, 40])
 )
 def test_scores_are_those_of_the_formula(activation, skip, n_hidden):
-    own, X = function(activation, skip, n_hidden), features()
-    expected = plain_scores(own.shape, own.weights, X.toarray())
-    np.testing.assert_allclose(own.scores(X.toarray(), N_ROWS), expected, **SINGLE)
-    np.testing.assert_allclose(own.scores(X, N_ROWS), expected, **SINGLE)
-    np.testing.assert_allclose(own.prepare(X).scores(own.weights), expected, **SINGLE)
+    units, X = function(activation, skip, n_hidden), features()
+    expected = plain_scores(units.shape, units.weights, X.toarray())
+    np.testing.assert_allclose(units.scores(X.toarray(), N_ROWS), expected, **SINGLE)
+    np.testing.assert_allclose(units.scores(X, N_ROWS), expected, **SINGLE)
+    np.testing.assert_allclose(units.prepare(X).scores(units.weights), expected, **SINGLE)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_gradient_of_every_part_is_that_of_differences(activation):
-    """Of the formula in float64: differences of the core's scores would measure their rounding."""
-    own, X = function(activation), features()
+    """Differences use the formula in float64; those of the core's scores would measure rounding."""
+    units, X = function(activation), features()
     slope = np.random.default_rng(2).normal(size=(N_ROWS, N_LABELS)).astype(np.float32)
     expected = central_differences(
-        lambda at: float((slope * plain_scores(own.shape, at, X.toarray())).sum()), own.weights
+        lambda at: float((slope * plain_scores(units.shape, at, X.toarray())).sum()), units.weights
     )
-    assert all(np.abs(part).max() > 0.1 for part in own.shape.split(expected).values())
-    for given in (X, X.toarray()):
-        prepared = own.prepare(given)
-        prepared.scores(own.weights)
+    assert all(np.abs(part).max() > 0.1 for part in units.shape.split(expected).values())
+    for inputs in (X, X.toarray()):
+        prepared = units.prepare(inputs)
+        prepared.scores(units.weights)
         np.testing.assert_allclose(prepared.gradient(slope), expected, **DIFFERENCES)
 
 
 def test_gradient_belongs_to_the_last_scores(monkeypatch):
-    own, X = function(), features()
+    units, X = function(), features()
     slope = np.ones((N_ROWS, N_LABELS), np.float32)
-    other = own.weights * 2
-    fresh, used = own.prepare(X), own.prepare(X)
+    other = units.weights * 2
+    fresh, used = units.prepare(X), units.prepare(X)
     fresh.scores(other)
-    used.scores(own.weights)
+    used.scores(units.weights)
     first = used.gradient(slope)
     used.scores(other)
     np.testing.assert_array_equal(used.gradient(slope), fresh.gradient(slope))
     assert not np.allclose(first, fresh.gradient(slope))
-    whole = own.scores(X, N_ROWS)
+    whole = units.scores(X, N_ROWS)
     monkeypatch.setattr(hidden_unit, "ROWS_AT_ONCE", 8)
-    np.testing.assert_array_equal(own.scores(X, N_ROWS), whole)
+    np.testing.assert_array_equal(units.scores(X, N_ROWS), whole)
 
 
 @pytest.mark.parametrize("skip", [False, True])
-def test_prepare_part_has_the_weights_that_its_rows_touch(skip):
-    own, X = function(skip=skip), features()
+def test_prepare_part_selects_weights_of_its_rows(skip):
+    units, X = function(skip=skip), features()
     X = sparse.csr_matrix(X.multiply(np.arange(N_FEATURES) != 2))
     X.eliminate_zeros()
     rows = np.arange(5, 20)
-    part, at = own.prepare_part(X[rows])
-    whole = own.prepare(X)
-    own_shape = own.shape.split(np.arange(own.shape.size))
+    part, at = units.prepare_part(X[rows])
+    whole = units.prepare(X)
+    own_shape = units.shape.split(np.arange(units.shape.size))
     gone = [own_shape["weights"][2], *([own_shape["skip"][2]] if skip else [])]
     assert not np.isin(np.concatenate(gone), at).any()
     np.testing.assert_allclose(
-        part.scores(own.weights[at]), whole.scores(own.weights)[rows], **SINGLE
+        part.scores(units.weights[at]), whole.scores(units.weights)[rows], **SINGLE
     )
     slope = np.zeros((N_ROWS, N_LABELS), np.float32)
     slope[rows] = np.random.default_rng(3).normal(size=(len(rows), N_LABELS))
     expected = whole.gradient(slope)
-    found = np.zeros(own.shape.size)
-    found[at] = part.gradient(slope[rows])
-    np.testing.assert_allclose(found, expected, **SINGLE)
+    gradient = np.zeros(units.shape.size)
+    gradient[at] = part.gradient(slope[rows])
+    np.testing.assert_allclose(gradient, expected, **SINGLE)
     X = X.toarray()  # a part of dense rows has all weights
-    part, at = own.prepare_part(X[:9])
-    np.testing.assert_array_equal(at, np.arange(own.shape.size))
-    np.testing.assert_array_equal(part.scores(own.weights), own.scores(X[:9], 9))
+    part, at = units.prepare_part(X[:9])
+    np.testing.assert_array_equal(at, np.arange(units.shape.size))
+    np.testing.assert_array_equal(part.scores(units.weights), units.scores(X[:9], 9))
     X[3, 4] = np.nan  # a missing value counts as 0
-    np.testing.assert_array_equal(own.scores(X, N_ROWS), own.scores(np.nan_to_num(X), N_ROWS))
+    np.testing.assert_array_equal(units.scores(X, N_ROWS), units.scores(np.nan_to_num(X), N_ROWS))
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -105,49 +105,49 @@ def test_threads_give_the_same_bits(activation):
     n_rows = 3000
     X = features(n_rows)
     slope = np.random.default_rng(2).normal(size=(n_rows, N_LABELS)).astype(np.float32)
-    found = []
+    results = []
     for n_jobs in (1, 2):
-        own = function(activation)
-        own.use_threads(n_jobs)
-        prepared = own.prepare(X)
-        found.append((prepared.scores(own.weights), prepared.gradient(slope)))
-    for one, other in zip(*found, strict=True):
+        units = function(activation)
+        units.use_threads(n_jobs)
+        prepared = units.prepare(X)
+        results.append((prepared.scores(units.weights), prepared.gradient(slope)))
+    for one, other in zip(*results, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_extreme_numbers_stay_finite(activation):
     for scale_of_weights, scale_of_inputs in ((1.0, 1e4), (1e4, 1.0), (1e4, 1e4)):
-        own = function(activation, scale=scale_of_weights)
+        units = function(activation, scale=scale_of_weights)
         X = features().toarray() * np.float32(scale_of_inputs)
         with np.errstate(over="ignore"):
-            expected = plain_scores(own.shape, own.weights, X)
-        found = own.scores(X, N_ROWS)
-        assert np.isfinite(found).all()
-        np.testing.assert_allclose(found, expected, rtol=FAR, atol=FAR * np.abs(expected).max())
-        prepared = own.prepare(X)
-        prepared.scores(own.weights)
+            expected = plain_scores(units.shape, units.weights, X)
+        scores = units.scores(X, N_ROWS)
+        assert np.isfinite(scores).all()
+        np.testing.assert_allclose(scores, expected, rtol=FAR, atol=FAR * np.abs(expected).max())
+        prepared = units.prepare(X)
+        prepared.scores(units.weights)
         assert np.isfinite(prepared.gradient(np.ones((N_ROWS, N_LABELS), np.float32))).all()
 
 
 # Fewer weights than a pack, a pack and a rest, whole packs; exp(95) overflows in float32.
 @pytest.mark.parametrize(("n_hidden", "far"), [(3, 95.0), (7, -95.0), (7, 95.0), (16, 95.0)])
-def test_a_weight_too_large_for_a_table_of_exponentials_is_noticed(n_hidden, far):
+def test_huge_weights_bypass_exponential_table(n_hidden, far):
     shape = HiddenShape(n_features=2, n_hidden=n_hidden, n_labels=5)
     X = np.array([[0.5, -1.0], [1.0, 2.0], [90.0, 0.0]], np.float32)
     for place in np.ndindex(n_hidden, 5):
-        own = HiddenUnitFunction.random(shape, 1.0, np.random.default_rng(0))
-        shape.split(own.weights)["to_label"][place] = far
-        expected = plain_scores(shape, own.weights, X)
-        np.testing.assert_allclose(own.scores(X, 3), expected, rtol=1e-5)
+        units = HiddenUnitFunction.random(shape, 1.0, np.random.default_rng(0))
+        shape.split(units.weights)["to_label"][place] = far
+        expected = plain_scores(shape, units.weights, X)
+        np.testing.assert_allclose(units.scores(X, 3), expected, rtol=1e-5)
 
 
 def test_maximised_and_random_functions():
-    own, X = function(), features()
-    best = own.maximised
-    assert best.weights is own.weights
+    units, X = function(), features()
+    best = units.maximised
+    assert best.weights is units.weights
     assert best.shape.activation == "relu"
-    assert (own.scores(X, N_ROWS) > best.scores(X, N_ROWS)).all()
+    assert (units.scores(X, N_ROWS) > best.scores(X, N_ROWS)).all()
     with pytest.raises(ValueError, match="there is nothing to maximise over"):
         _ = function("tanh").maximised
     shape = HiddenShape(50, 40, 3, skip=True)
@@ -159,10 +159,10 @@ def test_maximised_and_random_functions():
 
 
 def test_another_number_of_features_is_rejected():
-    own = function()
+    units = function()
     for n_features, make in ((N_FEATURES - 1, np.asarray), (N_FEATURES + 1, sparse.csr_matrix)):
         X = make(np.ones((3, n_features), np.float32))
         message = f"X has {n_features} features, .* for {N_FEATURES}"
-        for call in (lambda X: own.scores(X, 3), own.prepare, own.prepare_part):
+        for call in (lambda X: units.scores(X, 3), units.prepare, units.prepare_part):
             with pytest.raises(ValueError, match=message):
                 call(X)

@@ -33,11 +33,11 @@ def table(pattern, weights):
     """(features, outputs), zero where there is no weight."""
     if pattern.outputs is None:
         return weights.reshape(pattern.n_features, pattern.n_outputs)
-    found = np.zeros((pattern.n_features, pattern.n_outputs))
+    dense = np.zeros((pattern.n_features, pattern.n_outputs))
     for feature in range(pattern.n_features):
-        own = slice(pattern.starts[feature], pattern.starts[feature + 1])
-        found[feature, pattern.outputs[own]] = weights[own]
-    return found
+        entries = slice(pattern.starts[feature], pattern.starts[feature + 1])
+        dense[feature, pattern.outputs[entries]] = weights[entries]
+    return dense
 
 
 def free_table(pattern):
@@ -114,7 +114,7 @@ def test_missing_values_count_as_zero():
 
 @pytest.mark.parametrize("kinds", ["oo", "oa", "ao", "aa"])
 def test_patterns_follow_each_other(kinds):
-    """Of features with weights for what is observed (o), or for all (a)."""
+    """Features have weights for observed labels (o) or for all labels (a)."""
     X = features()
     patterns = [
         observed(30, X, seed)[0] if kind == "o" else WeightPattern.all(N_FEATURES, 30)
@@ -122,7 +122,7 @@ def test_patterns_follow_each_other(kinds):
     ]
     both = patterns[0].followed_by(patterns[1])
     weights = [random_weights(pattern, seed) for seed, pattern in enumerate(patterns)]
-    parts = [one.matrix(own) for one, own in zip(patterns, weights, strict=True)]
+    parts = [one.matrix(block) for one, block in zip(patterns, weights, strict=True)]
     joined = both.matrix(np.concatenate(weights))
     np.testing.assert_array_equal(joined.toarray(), sparse.vstack(parts).toarray())
     assert joined.nnz == sum(part.nnz for part in parts)
@@ -139,10 +139,12 @@ def test_conjunctions_are_its_last_features():
     plain = LinearFunction(pattern, function.weights)
     expected = plain.scores(wide, N_ROWS)
     assert function.n_columns == N_FEATURES
-    for given in (X, X.toarray()):
-        np.testing.assert_allclose(function.scores(given, N_ROWS), expected, **SINGLE)
+    for inputs in (X, X.toarray()):
+        np.testing.assert_allclose(function.scores(inputs, N_ROWS), expected, **SINGLE)
     slope = np.random.default_rng(3).normal(size=(N_ROWS, 4)).astype(np.float32)
-    gradients = [one.prepare(own).gradient(slope) for one, own in ((function, X), (plain, wide))]
+    gradients = [
+        one.prepare(inputs).gradient(slope) for one, inputs in ((function, X), (plain, wide))
+    ]
     np.testing.assert_allclose(*gradients, **SINGLE)
     rows = np.arange(20, 60)
     part, at = function.prepare_part(sparse.csr_matrix(np.nan_to_num(X.toarray()))[rows])
@@ -154,10 +156,10 @@ def test_long_sums_stay_exact_for_any_number_of_threads():
     X = sparse.csr_matrix(np.ones((rows, 1), np.float32))
     pattern = WeightPattern.all(1, 2)
     slope = np.full((rows, 2), 0.1, np.float32)
-    found = []
+    results = []
     for n_jobs in (1, 2):
         function = LinearFunction(pattern)
         function.use_threads(n_jobs)
-        found.append(function.prepare(X).gradient(slope))
-    np.testing.assert_array_equal(*found)
-    np.testing.assert_allclose(found[0], rows * np.float64(np.float32(0.1)), rtol=1e-6)
+        results.append(function.prepare(X).gradient(slope))
+    np.testing.assert_array_equal(*results)
+    np.testing.assert_allclose(results[0], rows * np.float64(np.float32(0.1)), rtol=1e-6)

@@ -21,11 +21,11 @@ def check_trees(node, rows, n_features, **settings):
     wider = node.with_outputs(PLACES, 5)
     tree_format.check(wider.raw, n_features=n_features, n_outputs=5)
     for n_rounds in (None, 1):
-        found = wider.scores(rows, len(ROWS), n_rounds)
+        scores = wider.scores(rows, len(ROWS), n_rounds)
         np.testing.assert_array_equal(
-            found[:, PLACES], node.scores(rows, len(ROWS), n_rounds), **settings
+            scores[:, PLACES], node.scores(rows, len(ROWS), n_rounds), **settings
         )
-        assert not found[:, NEW].any()
+        assert not scores[:, NEW].any()
     assert wider.n_rounds == node.n_rounds == 3
 
 
@@ -60,12 +60,12 @@ def test_tables_are_changed_in_every_round(by_round, monkeypatch):
     def twice(name, table):
         return np.concatenate([table, table], axis=-1)
 
-    found = tables.changed(twice)
-    assert (found.by_round, found.l2) == (by_round, 0.5)
+    changed = tables.changed(twice)
+    assert (changed.by_round, changed.l2) == (by_round, 0.5)
     for number in (None, 1) if by_round else (None,):
         for name, table in tables.at_round(number).items():
-            changed = found.at_round(number)[name]
-            np.testing.assert_allclose(changed, twice(name, table), rtol=1e-6)
+            after = changed.at_round(number)[name]
+            np.testing.assert_allclose(after, twice(name, table), rtol=1e-6)
 
 
 @pytest.mark.parametrize(("activation", "skip"), [("softplus", False), ("tanh", True)])
@@ -73,8 +73,10 @@ def test_hidden_units_keep_their_scores(activation, skip):
     shape = HiddenShape(4, 3, 3, activation, skip)
     node = HiddenUnitFunction.random(shape, 1.0, np.random.default_rng(0))
     wider = node.with_outputs(PLACES, 5)
-    found = wider.scores(ROWS, len(ROWS))
-    np.testing.assert_allclose(found[:, PLACES], node.scores(ROWS, len(ROWS)), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(found[:, 1], found[:, 3])
+    scores = wider.scores(ROWS, len(ROWS))
+    np.testing.assert_allclose(
+        scores[:, PLACES], node.scores(ROWS, len(ROWS)), rtol=1e-5, atol=1e-6
+    )
+    np.testing.assert_allclose(scores[:, 1], scores[:, 3])
     origin = wider.shape.places_in(shape, PLACES)
     assert sorted(origin[origin >= 0]) == list(range(shape.size))

@@ -44,18 +44,18 @@ def ridge(X, gradient, curvature, weights, l2):
 def quadratic(X, gradient, curvature, weights, l2, step):
     """The model that is minimised, for each column."""
     f = X.astype(np.float64) @ step
-    own = (gradient * f + curvature * f**2 / 2).sum(axis=0)
-    return own + l2 / 2 * ((weights + step) ** 2).sum(axis=0)
+    loss = (gradient * f + curvature * f**2 / 2).sum(axis=0)
+    return loss + l2 / 2 * ((weights + step) ** 2).sum(axis=0)
 
 
-def test_as_many_steps_as_features_find_the_exact_solution(monkeypatch):
+def test_newton_step_is_exact_after_n_features_steps(monkeypatch):
     """Directions that were conjugate need no more; those of steepest descent would."""
     monkeypatch.setattr(newton, "CG_STEPS", N_FEATURES)
     monkeypatch.setattr(newton, "CG_TOLERANCE", 0.0)
     for l2 in (0.1, 1.0, 30.0):
-        found = newton_step(*problem(), l2)
-        assert found.dtype == np.float32
-        np.testing.assert_allclose(found, ridge(*problem(), l2), **SOLVED)
+        step = newton_step(*problem(), l2)
+        assert step.dtype == np.float32
+        np.testing.assert_allclose(step, ridge(*problem(), l2), **SOLVED)
     monkeypatch.setattr(newton, "CG_STEPS", 1)  # the companion: one step does not
     assert not np.allclose(newton_step(*problem(), 0.1), ridge(*problem(), 0.1), **SOLVED)
 
@@ -111,14 +111,14 @@ def test_with_constant_adds_a_column_and_replaces_missing_values():
     """A stored NaN is missing too, and stays NaN in the matrix that was given."""
     X = np.array([[1, np.nan, 0], [0, 2, 3]])
     csr = sparse.csr_array(X)
-    for given in (X, csr, csr.tocsc(), csr.astype(np.float32)):
-        found = with_constant(given)
-        assert found.dtype == np.float32
-        if sparse.issparse(given):
-            assert found.format == "csr"
-            found, given = found.toarray(), given.toarray()
-        np.testing.assert_array_equal(found, [[1, 0, 0, 1], [0, 2, 3, 1]])
-        assert np.isnan(given[0, 1])
+    for features in (X, csr, csr.tocsc(), csr.astype(np.float32)):
+        extended = with_constant(features)
+        assert extended.dtype == np.float32
+        if sparse.issparse(features):
+            assert extended.format == "csr"
+            extended, features = extended.toarray(), features.toarray()
+        np.testing.assert_array_equal(extended, [[1, 0, 0, 1], [0, 2, 3, 1]])
+        assert np.isnan(features[0, 1])
     for nothing in (np.zeros((0, 3)), sparse.csr_matrix((0, 3))):
         assert with_constant(nothing).shape == (0, 4)
 

@@ -13,15 +13,15 @@ N_ROWS, N_OUTPUTS = 60, 3
 
 
 class Recorder(RegressorMixin, BaseEstimator):
-    """A regressor that predicts 0 and tells what it was given."""
+    """A regressor that predicts 0 and records the data of every fit."""
 
-    given = []  # noqa: RUF012 - shared by clones on purpose
+    calls = []  # noqa: RUF012 - shared by clones on purpose
 
     def __init__(self, random_state=None):
         self.random_state = random_state
 
     def fit(self, X, y, sample_weight):
-        self.given.append((y.copy(), sample_weight.copy(), self.random_state))
+        self.calls.append((y.copy(), sample_weight.copy(), self.random_state))
         return self
 
     def predict(self, X):
@@ -30,7 +30,7 @@ class Recorder(RegressorMixin, BaseEstimator):
 
 @pytest.fixture
 def recorder():
-    Recorder.given.clear()
+    Recorder.calls.clear()
     return Recorder()
 
 
@@ -53,47 +53,47 @@ def bound(regressor, *followed, seed=0):
 def test_propose_fits_the_newton_step_with_curvature_as_weight(recorder):
     gradient, curvature = derivatives()
     bound(recorder).propose(gradient, curvature, 0)
-    assert len(recorder.given) == N_OUTPUTS
-    for k, (target, weight, _) in enumerate(recorder.given):
+    assert len(recorder.calls) == N_OUTPUTS
+    for k, (target, weight, _) in enumerate(recorder.calls):
         np.testing.assert_allclose(target, -gradient[:, k] / curvature[:, k], **SAME32)
         np.testing.assert_array_equal(weight, curvature[:, k])
-    recorder.given.clear()
+    recorder.calls.clear()
     curvature[0] = 1e-40  # -g/h beyond float32 is no infinity
     bound(recorder).propose(gradient, curvature, 0)
-    assert all(np.isfinite(target).all() for target, _, _ in recorder.given)
-    assert np.abs(recorder.given[0][0][0]) > 1e38
+    assert all(np.isfinite(target).all() for target, _, _ in recorder.calls)
+    assert np.abs(recorder.calls[0][0][0]) > 1e38
 
 
 def test_leaves_of_a_tree_take_the_newton_step():
     """The weighted mean of -g/h in a leaf is -sum g / sum h."""
     gradient, curvature = derivatives()
     tree = DecisionTreeRegressor(max_leaf_nodes=4, random_state=0)
-    found = bound(tree).propose(gradient, curvature, 0).delta
-    assert found.shape == (N_ROWS, N_OUTPUTS)
-    assert found.dtype == np.float32
+    delta = bound(tree).propose(gradient, curvature, 0).delta
+    assert delta.shape == (N_ROWS, N_OUTPUTS)
+    assert delta.dtype == np.float32
     for k in range(N_OUTPUTS):
-        values = np.unique(found[:, k])
+        values = np.unique(delta[:, k])
         assert len(values) == 4
         for value in values:
-            leaf = found[:, k] == value
+            leaf = delta[:, k] == value
             step = -gradient[leaf, k].sum() / curvature[leaf, k].sum()
             np.testing.assert_allclose(value, step, rtol=1e-4)
     # The companion: curvature that is the same everywhere gives other leaves.
     plain = bound(tree).propose(gradient / curvature, np.ones_like(curvature), 0).delta
-    assert not np.allclose(found, plain, rtol=1e-4)
+    assert not np.allclose(delta, plain, rtol=1e-4)
 
 
-def test_rows_without_curvature_count_for_nothing():
+def test_rows_without_curvature_are_ignored():
     """Rows that a round leaves out have neither gradient nor curvature: 0 / 0."""
     gradient, curvature = derivatives()
     out = np.arange(N_ROWS) % 3 == 0
     gradient[out] = curvature[out] = 0
     tree = DecisionTreeRegressor(max_leaf_nodes=4, random_state=0)
-    found = bound(tree).propose(gradient, curvature, 0).delta
+    delta = bound(tree).propose(gradient, curvature, 0).delta
     rest = BoostedRegressors(tree, N_OUTPUTS, 0)
     rest.bind(features()[~out], [features()])
     expected = rest.propose(gradient[~out], curvature[~out], 0).followed[0]
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(delta, expected, rtol=1e-5, atol=1e-6)
     nothing, no_rows = np.zeros((N_ROWS, N_OUTPUTS), dtype=np.float32), features()[:0]
     for regressor in (tree, LinearRegression()):  # the second has no random_state
         function = bound(regressor, no_rows)
@@ -106,11 +106,11 @@ def test_rows_without_curvature_count_for_nothing():
 
 def test_seeds_differ_by_output_and_round_and_repeat(recorder):
     def seeds(seed):
-        recorder.given.clear()
+        recorder.calls.clear()
         function = bound(recorder, seed=seed)
         for number in range(3):
             function.propose(*derivatives(), number)
-        return [state for _, _, state in recorder.given]
+        return [state for _, _, state in recorder.calls]
 
     assert len(set(seeds(0))) == 3 * N_OUTPUTS
     assert seeds(0) == seeds(0)

@@ -32,11 +32,11 @@ def copied(tables):
     return {name: table.copy() for name, table in tables.items()}
 
 
-def assert_equal(found, expected):
-    assert found.keys() == expected.keys()
+def assert_equal(actual, expected):
+    assert actual.keys() == expected.keys()
     for name, table in expected.items():
-        assert found[name].dtype == np.float32
-        np.testing.assert_array_equal(found[name], table)
+        assert actual[name].dtype == np.float32
+        np.testing.assert_array_equal(actual[name], table)
 
 
 @pytest.mark.parametrize("l2", [0.0, 0.5, 3.0])
@@ -58,7 +58,7 @@ def test_propose_takes_the_newton_step(l2):
     assert model(1.0) < min(model(0.99), model(1.01), model(0.0))
 
 
-def test_propose_moves_entries_without_curvature_by_the_penalty_alone():
+def test_propose_moves_entries_without_curvature_by_penalty():
     """An event that never occurs has neither slope nor curvature."""
     start, gradient, curvature = arrays(0), arrays(1), arrays(2, low=0.1)
     gradient["edge"][0, 1] = curvature["edge"][0, 1] = 0
@@ -73,7 +73,7 @@ def test_propose_moves_entries_without_curvature_by_the_penalty_alone():
     assert_equal(start, arrays(0))  # what was passed stays as it is
 
 
-def test_penalty_with_and_without_a_step_that_is_not_taken_yet():
+def test_penalty_includes_pending_step():
     tables, delta = Tables(arrays(0), 0.5), arrays(1)
     squares = sum(np.sum(table.astype(np.float64) ** 2) for table in arrays(0).values())
     np.testing.assert_allclose(tables.penalty(), 0.25 * squares, rtol=1e-12)
@@ -131,7 +131,7 @@ def keeps_three(monkeypatch):
 
 
 @pytest.mark.usefixtures("keeps_three")
-def test_too_large_to_keep_every_round():
+def test_large_tables_are_not_kept_every_round():
     tables, seen = trained(STEPS[:3])
     assert_equal(tables.at_round(1), seen[1])
     tables.keep(1)  # rounds that were dropped do not count
@@ -158,7 +158,7 @@ def test_too_large_to_keep_every_round():
 
 
 @pytest.mark.usefixtures("keeps_three")
-def test_a_marked_round_can_be_kept_whenever_it_was():
+def test_marked_round_can_be_kept_at_any_time():
     """Early stopping: the best round may lie before the one that was too much."""
     for best in range(1, len(STEPS) + 1):
         tables, seen = Tables(arrays(0), 0.5), trained()[1]

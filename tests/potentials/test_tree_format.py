@@ -46,7 +46,7 @@ def raws_of(kind):
 
 
 def running_sum(kind, n_rounds=None):
-    """What a trainer has added up while it grew the rounds, in float32 and in this order."""
+    """Return the sum of the rounds' scores as a trainer adds them: in float32 and in this order."""
     X, learner, rounds = grown(kind)
     matrix = learner.matrix(X)
     total = np.zeros((N_ROWS, n_outputs(kind)), dtype=np.float32)
@@ -107,9 +107,9 @@ def test_join_in_two_stages_gives_the_same_bytes(kind, cut):
 def test_first_rounds_predict_as_a_range_of_rounds_does(kind):
     for n_rounds in (1, 3, len(STEPS)):
         cut = tree_format.first_rounds(joined(kind), n_rounds)
-        found = predicted(cut, kind)
-        assert found.tobytes() == predicted(joined(kind), kind, n_rounds).tobytes()
-        assert found.tobytes() == running_sum(kind, n_rounds).tobytes()
+        scores = predicted(cut, kind)
+        assert scores.tobytes() == predicted(joined(kind), kind, n_rounds).tobytes()
+        assert scores.tobytes() == running_sum(kind, n_rounds).tobytes()
         assert tree_format.n_rounds(cut) == n_rounds
     none = tree_format.first_rounds(joined(kind), 0)
     assert tree_format.n_rounds(none) == 0
@@ -304,16 +304,16 @@ def sets_of(kind):
     """(feature, categories) of every split that asks for categories."""
     for tree in trees_of(joined(kind))["trees"]:
         nodes, ends = tree["categories_nodes"], np.cumsum(tree["categories_sizes"])
-        for node, own in zip(nodes, np.split(tree["categories"], ends)[:-1], strict=True):
-            yield int(tree["split_indices"][node]), own.tolist()
+        for node, categories in zip(nodes, np.split(tree["categories"], ends)[:-1], strict=True):
+            yield int(tree["split_indices"][node]), categories.tolist()
 
 
-def test_check_rejects_categories_that_the_columns_have_not():
+def test_check_rejects_unknown_categories():
     """XGBoost makes room for all up to the largest: a small file would take a gigabyte."""
     features = {feature for feature, _ in sets_of("categories")}
     assert features == {1, 2}
     for feature in features:
-        largest = max(max(own) for asked, own in sets_of("categories") if asked == feature)
+        largest = max(max(sets) for asked, sets in sets_of("categories") if asked == feature)
         check(joined("categories"), "categories", KNOWN | {feature: largest + 1})
         message = rf"asks for category {largest} of feature {feature}, which has "
         with pytest.raises(ValueError, match=f"{message}{largest}$"):
@@ -325,8 +325,8 @@ def test_check_rejects_categories_that_the_columns_have_not():
 
 
 @pytest.mark.parametrize("change", ["the same again", "a gap", "one that is left over"])
-def test_check_rejects_categories_that_are_not_one_after_the_other(change):
-    """If each node could name all of them, reading them would take nodes times categories."""
+def test_check_rejects_unsorted_categories(change):
+    """If every node could list all categories, reading would take nodes times categories."""
     path = (*TREES, categorical_tree())
     tree = trees_of(joined("categories"))["trees"][categorical_tree()]
     starts, sizes = tree["categories_segments"].copy(), tree["categories_sizes"].copy()
@@ -431,9 +431,9 @@ def test_accepted_mutants_do_not_crash_xgboost(tmp_path, mutated, kind):
             continue
         (tmp_path / f"{n_accepted:03}.ubj").write_bytes(mutant)
         n_accepted += 1
-    found = load_elsewhere(tmp_path, grown(kind)[0])
-    assert found.returncode == 0, f"XGBoost died of {found.stdout.split()[-1]}: {found.stderr}"
-    assert found.stdout.split()[-1] == "done"
+    result = load_elsewhere(tmp_path, grown(kind)[0])
+    assert result.returncode == 0, f"XGBoost died of {result.stdout.split()[-1]}: {result.stderr}"
+    assert result.stdout.split()[-1] == "done"
     assert n_rejected > MUTANTS / 4, "the mutations are too weak"
 
 
@@ -442,6 +442,6 @@ def test_without_the_check_xgboost_crashes(tmp_path):
     broken = changed("numbers", *TREES, 1, "id", to=0)
     (tmp_path / "000.ubj").write_bytes(joined("numbers"))
     (tmp_path / "001.ubj").write_bytes(broken)
-    found = load_elsewhere(tmp_path, grown("numbers")[0])
-    assert found.returncode < 0, "the process was not ended by a signal"
-    assert found.stdout.split() == ["000.ubj", "001.ubj"]
+    result = load_elsewhere(tmp_path, grown("numbers")[0])
+    assert result.returncode < 0, "the process was not ended by a signal"
+    assert result.stdout.split() == ["000.ubj", "001.ubj"]

@@ -60,7 +60,7 @@ def walked(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_scores_have_the_bits_of_xgboost_for_any_number_of_threads(kind):
+def test_scores_are_bitwise_equal_to_xgboost(kind):
     (X, learner, _), raw = grown(kind), joined(kind)
     expected = TreeEnsemble.of(raw, n_outputs(kind)).scores(learner.matrix(X))
     scorer = TreeScorer(raw, n_outputs(kind))
@@ -68,12 +68,12 @@ def test_scores_have_the_bits_of_xgboost_for_any_number_of_threads(kind):
         assert scorer.scores(X, n_jobs).tobytes() == expected.tobytes()
         for count in COUNTS:
             rows = np.random.default_rng(count).permutation(N_ROWS)[:count]
-            found = scorer.scores(some(X, rows), n_jobs)
-            assert found.tobytes() == expected[rows].tobytes(), (n_jobs, count)
+            scores = scorer.scores(some(X, rows), n_jobs)
+            assert scores.tobytes() == expected[rows].tobytes(), (n_jobs, count)
 
 
 @pytest.mark.parametrize("kind", ["on thresholds", "categories", "deep sets of categories"])
-def test_scores_have_the_bits_of_a_plain_walk(kind):
+def test_scores_are_bitwise_equal_to_plain_walk(kind):
     X, raw = grown(kind)[0], joined(kind)
     assert TreeScorer(raw, n_outputs(kind)).scores(X, 1).tobytes() == walked(kind).tobytes()
 
@@ -89,7 +89,7 @@ def test_scores_of_the_first_rounds(kind):
 
 
 def test_dense_and_sparse_rows_in_turn():
-    """What one call leaves behind, in the lanes that it used, is no feature of the next."""
+    """Values that one call leaves in its lanes must not become features of the next call."""
     X, raw = grown("many outputs")[0], joined("many outputs")
     seen = ~np.isnan(X)
     absent = sparse.csr_matrix((X[seen], np.nonzero(seen)), shape=X.shape)
@@ -108,7 +108,7 @@ def changed(raw, change):
     return ubjson.encode(model)
 
 
-def test_numbers_next_to_0_are_not_taken_for_0():
+def test_near_zero_numbers_are_not_zero():
     """Other parts of the core do so, for speed; XGBoost does not."""
     (X, learner, _), raw = grown("many outputs"), joined("many outputs")
     tiny = np.float32(1e-40)
@@ -165,7 +165,7 @@ BREAK = {
 }
 
 
-def test_the_core_rejects_trees_that_lead_outside():
+def test_core_rejects_trees_with_bad_children():
     arrays = _arrays(trees_of(joined("many outputs")))
     _core.BoostedTrees(**arrays, n_features=N_FEATURES, n_outputs=9)
     for message, change in BREAK.items():

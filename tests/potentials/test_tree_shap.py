@@ -46,7 +46,7 @@ def random_trees(seed, n_trees, n_features, n_leaves):
 
 
 def expected_score(trees, tree, node, goes_left, known):
-    """Of a walk that asks for the features ``known`` alone, and goes both ways at the others."""
+    """Return the expected score of a walk that takes both ways at features not in ``known``."""
     first = int(trees.starts[tree])
     feature = trees.features[first + node]
     if feature == LEAF:
@@ -62,15 +62,15 @@ def expected_score(trees, tree, node, goes_left, known):
 
 def shapley(trees, tree, goes_left, features):
     """(features,) by the definition."""
-    found, n = np.zeros(len(features)), len(features)
-    for place, own in enumerate(features):
-        others = [f for f in features if f != own]
+    values, n = np.zeros(len(features)), len(features)
+    for place, feature in enumerate(features):
+        others = [f for f in features if f != feature]
         for known in chain.from_iterable(combinations(others, k) for k in range(n)):
             weight = factorial(len(known)) * factorial(n - 1 - len(known)) / factorial(n)
-            gain = expected_score(trees, tree, 0, goes_left, {*known, own})
+            gain = expected_score(trees, tree, 0, goes_left, {*known, feature})
             gain -= expected_score(trees, tree, 0, goes_left, set(known))
-            found[place] += weight * gain
-    return found
+            values[place] += weight * gain
+    return values
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -79,14 +79,14 @@ def test_values_are_shapley_values(seed):
     trees = random_trees(seed, 2 * n_labels, n_features=4, n_leaves=7)
     sides = np.random.default_rng(seed).random((len(trees.features), n_rows)) < 0.5
     splits, used = split_nodes(trees), split_features(trees)
-    base, found = shap_values(trees, n_labels, n_rows, lambda rows: sides[splits][:, rows])
+    base, contributions = shap_values(trees, n_labels, n_rows, lambda rows: sides[splits][:, rows])
     for label in range(n_labels):
-        own = [tree for tree in range(trees.n_trees) if tree % n_labels == label]
-        means = [expected_score(trees, tree, 0, sides[:, 0], set()) for tree in own]
+        own_trees = [tree for tree in range(trees.n_trees) if tree % n_labels == label]
+        means = [expected_score(trees, tree, 0, sides[:, 0], set()) for tree in own_trees]
         np.testing.assert_allclose(base[label], sum(means), **EXACT)
         for row in range(n_rows):
-            expected = sum(shapley(trees, tree, sides[:, row], used) for tree in own)
-            np.testing.assert_allclose(found[row, label], expected, rtol=1e-6, atol=1e-7)
+            expected = sum(shapley(trees, tree, sides[:, row], used) for tree in own_trees)
+            np.testing.assert_allclose(contributions[row, label], expected, rtol=1e-6, atol=1e-7)
 
 
 def test_rows_are_explained_alike_in_parts(monkeypatch):
@@ -103,8 +103,8 @@ def test_rows_are_explained_alike_in_parts(monkeypatch):
 
 def test_trees_without_splits_and_nodes_without_rows():
     for trees, expected in ((join([]), [0, 0]), (random_trees(0, 2, 1, 1), None)):
-        base, found = shap_values(trees, 2, 3, lambda rows: np.zeros((0, 3), bool))
-        assert found.shape == (3, 2, 0)
+        base, contributions = shap_values(trees, 2, 3, lambda rows: np.zeros((0, 3), bool))
+        assert contributions.shape == (3, 2, 0)
         np.testing.assert_allclose(base, trees.values if expected is None else expected, **EXACT)
     trees = random_trees(1, 1, n_features=1, n_leaves=2)
     trees.weights[:] = 0  # no row reached a node: both sides count half

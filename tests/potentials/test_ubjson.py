@@ -73,16 +73,16 @@ def test_round_trip(value):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_typed_arrays_come_back_in_the_byte_order_of_the_machine(dtype):
+def test_decode_returns_native_byte_order(dtype):
     limits = np.finfo(dtype) if dtype[0] == "f" else np.iinfo(dtype)
     values = np.array([limits.min, 0, 1, limits.max], dtype=dtype)
     for order in "<>":
-        found = ubjson.decode(ubjson.encode({"array": values.astype(order + dtype)}))["array"]
-        assert same(found, values)
-        assert found.flags.writeable
+        decoded = ubjson.decode(ubjson.encode({"array": values.astype(order + dtype)}))["array"]
+        assert same(decoded, values)
+        assert decoded.flags.writeable
 
 
-def test_decode_reads_what_others_write():
+def test_decode_reads_foreign_documents():
     """Short lengths and lists without a length, which `encode` never writes."""
     for raw, value in (
         (b"U\xff", 255),
@@ -99,11 +99,11 @@ def test_decode_reads_what_others_write():
         assert same(ubjson.decode(raw), value)
 
 
-def test_encode_writes_all_floats_and_rejects_what_the_format_cannot_hold():
+def test_encode_writes_all_floats_and_rejects_unsupported_values():
     """It would come back as something else, or not at all."""
-    found = ubjson.decode(ubjson.encode([math.inf, -math.inf, math.nan]))
-    assert found[:2] == [math.inf, -math.inf]
-    assert math.isnan(found[2])
+    decoded = ubjson.decode(ubjson.encode([math.inf, -math.inf, math.nan]))
+    assert decoded[:2] == [math.inf, -math.inf]
+    assert math.isnan(decoded[2])
     arrays = np.zeros((2, 2)), np.zeros(2, bool), np.zeros(2, "u2"), np.array(["a"])
     for value in (2**63, -(2**63) - 1, (1, 2), {1, 2}, b"bytes", 1j, np.float32(1), *arrays):
         with pytest.raises(ValueError, match=r"cannot be written|does not fit"):
@@ -174,6 +174,6 @@ def test_arbitrary_bytes_decode_or_raise(raw):
     ],
     ids=lambda raw: repr(raw[:20]),
 )
-def test_decode_rejects_documents_made_to_harm(raw, message):
+def test_decode_rejects_malicious_documents(raw, message):
     with pytest.raises(ValueError, match=message):
         ubjson.decode(raw)

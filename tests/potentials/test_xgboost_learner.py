@@ -39,7 +39,7 @@ def test_threads_give_the_same_trees(n_outputs, params):
     assert one.tobytes() == two.tobytes()
 
 
-def test_the_seed_is_that_of_the_learner_and_of_the_round():
+def test_seed_depends_on_learner_and_round():
     """Same pair, same trees; another seed or another round samples other columns."""
     X = dense()
     matrix = XGBoostLearner().matrix(X)
@@ -64,14 +64,14 @@ def test_training_scores_are_the_scores_of_the_same_rows(kind, n_outputs):
         X["letter"] = pd.Categorical(np.random.default_rng(3).choice(list("abcdefg"), N_ROWS))
     learner = XGBoostLearner(PARAMS, max_bin=16)
     matrix, trees = grow(learner, X, n_outputs)
-    found = trees.training_scores(matrix)
-    assert found.shape == (N_ROWS, n_outputs)
-    assert found.dtype == np.float32
-    assert found.tobytes() == trees.scores(learner.matrix(X)).tobytes()
-    assert found.tobytes() == TreeEnsemble.of(trees.raw(), n_outputs).scores(matrix).tobytes()
-    assert np.ptp(found, axis=0).min() > 0
+    scores = trees.training_scores(matrix)
+    assert scores.shape == (N_ROWS, n_outputs)
+    assert scores.dtype == np.float32
+    assert scores.tobytes() == trees.scores(learner.matrix(X)).tobytes()
+    assert scores.tobytes() == TreeEnsemble.of(trees.raw(), n_outputs).scores(matrix).tobytes()
+    assert np.ptp(scores, axis=0).min() > 0
     other = trees.scores(learner.matrix(X[:: -1 if kind != "frame" else 1]))
-    assert (kind == "frame") == np.array_equal(other, found)  # the companion
+    assert (kind == "frame") == np.array_equal(other, scores)  # the companion
 
 
 def test_absent_entries_are_missing_and_zeros_are_values():
@@ -124,14 +124,14 @@ def test_contributions_add_up_to_the_scores(n_outputs):
     assert ensemble.contributions(nothing).shape == (0, n_outputs, N_FEATURES + 1)
 
 
-def test_no_rounds_score_nothing():
-    """To XGBoost the range of rounds (0, 0) means all of them."""
+def test_no_rounds_score_zero():
+    """XGBoost takes the range of rounds (0, 0) as all rounds."""
     matrix, trees = grow(XGBoostLearner(PARAMS), dense(), 3)
     ensemble = TreeEnsemble.of(trees.raw(), 3)
     assert ensemble.scores(matrix).any()
-    for found in (ensemble.scores(matrix, 0), ensemble.contributions(matrix, 0)):
-        assert found.shape[:2] == (N_ROWS, 3)
-        assert not found.any()
+    for scores in (ensemble.scores(matrix, 0), ensemble.contributions(matrix, 0)):
+        assert scores.shape[:2] == (N_ROWS, 3)
+        assert not scores.any()
     assert ensemble.scores(matrix, 1).tobytes() == ensemble.scores(matrix).tobytes()
 
 
@@ -143,9 +143,9 @@ def test_grow_with_one_leaf_or_on_no_rows():
     learner = XGBoostLearner({"gamma": 1e9, "reg_lambda": 0.0, "eta": 0.1})
     gradient, curvature = derivatives(3)
     matrix = learner.training_matrix(dense())
-    found = learner.grow(matrix, gradient, curvature, 0).training_scores(matrix)
+    scores = learner.grow(matrix, gradient, curvature, 0).training_scores(matrix)
     expected = -gradient.sum(0, dtype=np.float64) / curvature.sum(0, dtype=np.float64)
-    np.testing.assert_allclose(found, np.broadcast_to(expected, found.shape), rtol=1e-5, atol=0)
+    np.testing.assert_allclose(scores, np.broadcast_to(expected, scores.shape), rtol=1e-5, atol=0)
     learner, empty = XGBoostLearner(PARAMS), np.zeros((0, 3), dtype=np.float32)
     matrix = learner.training_matrix(dense()[:0])
     trees = learner.grow(matrix, empty, empty, 0)
@@ -162,7 +162,7 @@ def test_bins_begin_where_the_quantiles_are():
         starts, cuts = XGBoostLearner(max_bin=max_bin).training_matrix(X).get_quantile_cut()
         points = quantile_points(X, max_bin).tocsc()
         for column in range(N_FEATURES):
-            own = cuts[int(starts[column]) : int(starts[column + 1])]  # and below, above all
+            edges = cuts[int(starts[column]) : int(starts[column + 1])]  # and below, above all
             expected = points.data[points.indptr[column] : points.indptr[column + 1]]
-            assert len(own) - 1 == len(expected) <= max_bin
-            np.testing.assert_array_equal(own[1:-1], expected[1:])
+            assert len(edges) - 1 == len(expected) <= max_bin
+            np.testing.assert_array_equal(edges[1:-1], expected[1:])

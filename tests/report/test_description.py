@@ -1,4 +1,4 @@
-"""What models are said to be."""
+"""Descriptions of models."""
 
 import numpy as np
 import pytest
@@ -28,8 +28,8 @@ def test_description_of_a_model_on_another(linear, stacked):
     assert table.note == ""
     (strongest,) = describe(stacked, 1)["transitions"]
     assert abs(strongest["score"]) == pytest.approx(np.abs(both).max(), abs=1e-6)
-    told = as_text(describe(stacked))
-    assert "share of the gain of all splits; the model underneath is not counted" in told
+    text = as_text(describe(stacked))
+    assert "share of the gain of all splits; the model underneath is not counted" in text
     assert "underneath" not in as_text(describe(linear))
     no_edges = GBCRF(1, edges=None, n_jobs=1).fit(X, Y, init_model=linear)
     np.testing.assert_allclose(transition_table(no_edges).values, linear.transitions_, atol=1e-6)
@@ -49,21 +49,21 @@ def share_right(y_true, y_pred):
 
 
 def test_arguments_may_be_arrays_functions_and_learners():
-    labels = sorted({str(label) for own in Y for label in own})
+    labels = sorted({str(label) for tags in Y for label in tags})
     pairs = np.array([(a, b) for a in labels for b in labels])
     crf = GBCRF(1, constraints=pairs, eval_metric=share_right, n_jobs=1)
-    found = describe(crf.fit(X, Y, eval_set=(X, Y)))
-    assert found["arguments"]["eval_metric"] == "share_right"
-    assert found["arguments"]["constraints"].startswith(f"array([['{labels[0]}'")
-    assert found["training"]["eval_metric"]["name"] == "share_right"
-    told = called([object(), share_right])
-    assert told.startswith("[<object object>, <function share_right")
-    assert "0x" not in told
+    description = describe(crf.fit(X, Y, eval_set=(X, Y)))
+    assert description["arguments"]["eval_metric"] == "share_right"
+    assert description["arguments"]["constraints"].startswith(f"array([['{labels[0]}'")
+    assert description["training"]["eval_metric"]["name"] == "share_right"
+    names = called([object(), share_right])
+    assert names.startswith("[<object object>, <function share_right")
+    assert "0x" not in names
     crf = GBCRF(2, base_learner=DecisionTreeRegressor(max_depth=2), n_jobs=1).fit(X, Y)
-    found = describe(crf)
-    assert found["important"]["features"] == []
-    assert "a base_learner does not tell" in found["important"]["by"]
-    assert "Strongest transitions" in as_text(found)
+    description = describe(crf)
+    assert description["important"]["features"] == []
+    assert "a base_learner does not tell" in description["important"]["by"]
+    assert "Strongest transitions" in as_text(description)
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,6 @@ def test_arguments_may_be_arrays_functions_and_learners():
 )
 @pytest.mark.filterwarnings("ignore:.*max_iter")
 def test_training_is_counted_in_one_word(crf, counted):
-    told = as_text(describe(crf.set_params(n_jobs=1).fit(X, Y)))
-    assert f"  2 {counted} in " in told
-    assert " s, preparing and watching aside" in told
+    text = as_text(describe(crf.set_params(n_jobs=1).fit(X, Y)))
+    assert f"  2 {counted} in " in text
+    assert " s, preparing and watching aside" in text

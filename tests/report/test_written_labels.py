@@ -27,19 +27,19 @@ def test_labels_that_are_written_alike_add_up():
     crf = fitted(as_bio=True)
     written = WrittenLabels(crf)
     assert written.names == ["B-PER", "I-PER", "O", "B-LOC"]
-    own = crf.predict_marginals(X)[0]
+    marginals = crf.predict_marginals(X)[0]
     at = {label: column for column, label in enumerate(crf.classes_.tolist())}
-    folded = written.marginals(own)
+    folded = written.marginals(marginals)
     np.testing.assert_allclose(folded.sum(axis=1), 1, atol=TOLERANCE)
-    expected = own[:, at["B-PER"]] + own[:, at["S-PER"]]
+    expected = marginals[:, at["B-PER"]] + marginals[:, at["S-PER"]]
     np.testing.assert_allclose(folded[:, 0], expected, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("as_bio", [True, False])
-def test_truth_in_iob1_is_compared_in_the_scheme_that_is_written(as_bio):
+def test_iob1_truth_is_compared_in_written_scheme(as_bio):
     crf = fitted(as_bio)
-    given, labels = as_instances(crf, iter(X), IOB1, None, None, None)  # a generator, read once
-    first, second, third = judged_instances(crf, given, labels, WrittenLabels(crf))
+    instances, labels = as_instances(crf, iter(X), IOB1, None, None, None)  # a generator, read once
+    first, second, third = judged_instances(crf, instances, labels, WrittenLabels(crf))
     last, only = ("I-PER", "B-LOC") if as_bio else ("E-PER", "S-LOC")
     assert first.true == first.predicted == ["B-PER", last, "O"]
     assert second.true == second.predicted == [only, "O"]
@@ -49,14 +49,14 @@ def test_truth_in_iob1_is_compared_in_the_scheme_that_is_written(as_bio):
 
 def test_data_comes_as_score_takes_it():
     X, y = make_task(0, n_instances=5)
-    parents = [np.arange(len(own)) - 1 for own in X]
+    parents = [np.arange(len(x)) - 1 for x in X]
     crf = LinearCRF(max_iter=3, n_jobs=1).fit(X, y, parents=parents)
-    lengths = [len(own) for own in X]
-    for given in (np.concatenate(X), sparse.coo_matrix(np.concatenate(X))):
-        parted, labels = as_instances(crf, given, np.concatenate(y), lengths, parents, None)
-        found = [own.toarray() if sparse.issparse(own) else own for own in parted["X"]]
-        assert [own.tolist() for own in found] == [own.tolist() for own in X]
-        assert labels == [list(own) for own in y]
-        assert [own.tolist() for own in parted["parents"]] == [own.tolist() for own in parents]
+    lengths = [len(x) for x in X]
+    for stacked in (np.concatenate(X), sparse.coo_matrix(np.concatenate(X))):
+        parted, labels = as_instances(crf, stacked, np.concatenate(y), lengths, parents, None)
+        result = [part.toarray() if sparse.issparse(part) else part for part in parted["X"]]
+        assert [part.tolist() for part in result] == [x.tolist() for x in X]
+        assert labels == [list(tags) for tags in y]
+        assert [up.tolist() for up in parted["parents"]] == [up.tolist() for up in parents]
         assert len(judged_instances(crf, parted, labels, WrittenLabels(crf))) == len(X)
     assert as_instances(crf, X, y, None, None, None)[0]["parents"] is None

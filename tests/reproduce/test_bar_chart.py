@@ -1,4 +1,4 @@
-"""What is drawn, as matplotlib was told."""
+"""The artists that a bar chart draws with matplotlib."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_the_axis_may_begin_higher_but_not_above_a_bar(drawn):
     assert drawn(below, least=3)[0].get_ylim()[0] < -2
 
 
-def test_a_series_looks_and_stands_the_same_in_all_panels(drawn):
+def test_series_style_is_equal_in_all_panels(drawn):
     ocr, faq, cb513 = drawn(PANELS)
     for axes, hidden in ((ocr, 2), (faq, 1), (cb513, 1)):
         assert axes.patches[hidden].get_facecolor() == ocr.patches[2].get_facecolor()

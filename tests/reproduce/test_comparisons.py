@@ -19,10 +19,10 @@ def units(**by_unit):
 def test_only_common_units_are_compared():
     one = units(a=[1.0, 0.0], b=[1.0], c=[0.0])
     other = units(a=[0.5, 0.0], c=[0.5], d=[1.0])
-    found = compare(one, other, "figure")
-    assert (found.better, found.equal, found.worse) == (1, 1, 1)
-    assert found.mean == 0.0
-    assert found.sign_test == 1.0
+    result = compare(one, other, "figure")
+    assert (result.better, result.equal, result.worse) == (1, 1, 1)
+    assert result.mean == 0.0
+    assert result.sign_test == 1.0
     assert compare(one, units(d=[1.0]), "figure") is None
     assert compare(one, other, "another") is None
     with pytest.raises(ValueError, match="could not be broadcast"):
@@ -31,23 +31,23 @@ def test_only_common_units_are_compared():
 
 def test_the_interval_is_that_of_the_mean():
     gap = np.random.default_rng(1).normal(0.02, 0.3, size=700)
-    found = difference(gap, np.zeros(700))
+    result = difference(gap, np.zeros(700))
     half = 100 * norm.ppf(0.975) * gap.std() / np.sqrt(700)
-    low, high = found.interval
-    assert found.mean == pytest.approx(100 * gap.mean())
+    low, high = result.interval
+    assert result.mean == pytest.approx(100 * gap.mean())
     assert (high - low) / 2 == pytest.approx(half, rel=BOOTSTRAP)
-    assert (high + low) / 2 == pytest.approx(found.mean, abs=BOOTSTRAP * half)
+    assert (high + low) / 2 == pytest.approx(result.mean, abs=BOOTSTRAP * half)
 
 
 def test_the_sign_test_counts_those_that_differ():
-    found = difference([1, 1, 1, 1, 1, 0], [0, 0, 0, 0, 0, 0])
-    assert found.sign_test == pytest.approx(2 * 0.5**5)
+    result = difference([1, 1, 1, 1, 1, 0], [0, 0, 0, 0, 0, 0])
+    assert result.sign_test == pytest.approx(2 * 0.5**5)
     assert difference([1.0], [1.0]).sign_test == 1.0
 
 
 def read(**content):
-    given = {"title": "t", "curve": "c", "pairs": [["a", "b"]]} | content
-    return read_comparison(Fields(given, "comparisons[0]"), ["a", "b"])
+    fields = {"title": "t", "curve": "c", "pairs": [["a", "b"]]} | content
+    return read_comparison(Fields(fields, "comparisons[0]"), ["a", "b"])
 
 
 def test_a_comparison_is_read_and_a_mistake_is_named():

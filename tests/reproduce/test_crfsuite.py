@@ -53,20 +53,20 @@ def stand_in(monkeypatch):
 
 def test_settings_and_instances_reach_it(stand_in):
     test = Part([[["w=c"], ["w=a"]]], [["A", "A"]])
-    found, figures = tagging._tagged_by_crfsuite(TASK, TRAIN, test)
-    assert found == [["A", "A"]]
+    result, figures = tagging._tagged_by_crfsuite(TASK, TRAIN, test)
+    assert result == [["A", "A"]]
     assert BaseTrainer.last.params == {"c2": 1.0, "feature.possible_states": True}
     assert BaseTrainer.last.appended == list(zip(TRAIN.X, TRAIN.y, strict=True))
     assert (figures["rounds"], figures["train_instances"], figures["train_positions"]) == (2, 2, 3)
 
 
 def test_what_it_says_is_noted(stand_in):
-    told = []
-    trace = crfsuite.train(TRAIN.X, TRAIN.y, {}, "some model", told.append)
+    lines = []
+    trace = crfsuite.train(TRAIN.X, TRAIN.y, {}, "some model", lines.append)
     assert trace.objectives == [3.5, 2.5]
     assert trace.n_weights == 7
     assert trace.trials == [1]
-    assert told[0] == "Number of features: 7"
+    assert lines[0] == "Number of features: 7"
     assert trace.first_below(3.0) == 1
     assert trace.first_below(1.0) is None
 

@@ -163,13 +163,13 @@ def test_a_phrase_is_the_mean_of_its_words(monkeypatch):
         lambda words: np.array([[known.get(word, np.nan)] for word in words], dtype=np.float32),
     )
     words = [None, "It", None, "is", None, "good", "xyzzy"]
-    found = trees.phrase_features(words, np.array([-1, 0, 0, 2, 2, 4, 4]))
+    result = trees.phrase_features(words, np.array([-1, 0, 0, 2, 2, 4, 4]))
     # Columns: mean vector, words, words with a vector.
-    assert found[0].tolist() == [3, 4, 3]
-    assert found[2].tolist() == [4, 3, 2]
-    assert found[4].tolist() == [6, 2, 1]
-    assert np.isnan(found[6, 0])
-    assert found[6, 1:].tolist() == [1, 0]
+    assert result[0].tolist() == [3, 4, 3]
+    assert result[2].tolist() == [4, 3, 2]
+    assert result[4].tolist() == [6, 2, 1]
+    assert np.isnan(result[6, 0])
+    assert result[6, 1:].tolist() == [1, 0]
 
 
 def test_a_quick_run_on_real_words(tmp_path):
@@ -266,23 +266,23 @@ def three_numbers(monkeypatch):
 
 
 def test_a_number_without_a_vector_takes_the_mean_of_its_parts(three_numbers):
-    found = words.vectors_with_numbers(["1", "7", "99", "7-99", "x7", "x", "-"])
+    result = words.vectors_with_numbers(["1", "7", "99", "7-99", "x7", "x", "-"])
     expected = [1.0, 2.0, 20.0, (2 + 8 + 20) / 3, 2.0, np.nan, 8.0]
-    np.testing.assert_array_equal(found[:, 0], expected)
+    np.testing.assert_array_equal(result[:, 0], expected)
 
 
 def test_other_mentions_in_the_document_are_counted():
-    """Not the word itself, not beginnings of sentences, not headlines, not other documents."""
+    """The word itself, sentence starts, headlines and other documents are not counted."""
     texts = [["Then", "Mr", "Bird", "sang"], ["BIRD", "SANG"], ["a", "bird"], ["a", "bird", "X"]]
     split = Conll2003Split(
         [[Conll2003Token(word, "", "") for word in words] for words in texts],
         [np.array(["O"] * len(words)) for words in texts],
         np.array([0, 0, 0, 1]),
     )
-    found = conll2003.elsewhere(split)
+    result = conll2003.elsewhere(split)
     nan = np.nan
     np.testing.assert_array_equal(
-        found,
+        result,
         [
             [0, nan, nan, nan],  # Then
             [0, nan, nan, nan],  # Mr
@@ -312,7 +312,7 @@ def objectives_task(**data):
 
 @pytest.fixture
 def watched(small_ocr, monkeypatch):
-    """What is fitted: the objective, the penalty, how many words, and whether from a model."""
+    """Record each fit: objective, penalty, number of words, and whether it is a warm start."""
     hidden_units._ocr.cache_clear()
     seen = []
 
@@ -330,10 +330,10 @@ def watched(small_ocr, monkeypatch):
 def test_objectives_are_chosen_on_training_words_alone(watched):
     """Six words of one fold: four to try settings on, two to judge them by; then all six."""
     grid = [{"l2": 1.0}, {"l2": 0.1, "objective": {"objective": "kl", "temperature": 0.3}}]
-    found = objectives.run(objectives_task(grid=grid)).figures
+    figures = objectives.run(objectives_task(grid=grid)).figures
     assert watched[:2] == [("likelihood", 1.0, 4, False), (KL(0.3), 0.1, 4, False)]
-    assert watched[2] == (*watched[int(found["chosen"])][:2], 6, False)
-    assert found["error_low"] <= found["error"] <= found["error_high"]
+    assert watched[2] == (*watched[int(figures["chosen"])][:2], 6, False)
+    assert figures["error_low"] <= figures["error"] <= figures["error_high"]
 
 
 def test_an_objective_may_start_from_the_likelihood(watched):
@@ -345,8 +345,8 @@ def test_an_objective_may_start_from_the_likelihood(watched):
 
 def test_intervals_hold_the_figure():
     true = [["B-X", "O"], ["O", "O"], ["B-X", "I-X"]]
-    found = [["B-X", "O"], ["O", "B-X"], ["B-X", "O"]]
-    assert objectives._judged("error", true, found)["error"] == pytest.approx(100 * 2 / 6)
-    f1 = objectives._judged("f1", true, found)
-    assert f1["f1"] == pytest.approx(100 * span_f1(true, found))
+    predicted = [["B-X", "O"], ["O", "B-X"], ["B-X", "O"]]
+    assert objectives._judged("error", true, predicted)["error"] == pytest.approx(100 * 2 / 6)
+    f1 = objectives._judged("f1", true, predicted)
+    assert f1["f1"] == pytest.approx(100 * span_f1(true, predicted))
     assert f1["f1_low"] <= f1["f1"] <= f1["f1_high"]

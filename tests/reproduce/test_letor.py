@@ -37,13 +37,13 @@ def test_figures_are_those_of_the_test_part(small):
     fitted = RANKERS["Regression"](Given(fold.train, fold.validation))
     scores, test = fitted.scores(fold.test.X), fold.test
     for cut in (1, 5, 10):
-        given = (test.relevance, scores, test.group)
+        ranking = (test.relevance, scores, test.group)
         for name, options in {
             "letor": {"definition": "letor", "gain": "linear"},
             "tool": {"definition": "letor", "gain": "exponential"},
             "usual": {},
         }.items():
-            expected = 100 * ndcg(*given, cut=cut, **options)
+            expected = 100 * ndcg(*ranking, cut=cut, **options)
             assert outcome.figures[f"{name}_{cut}"] == pytest.approx(expected)
     validated = 100 * Judge()(fold.validation, fitted.scores(fold.validation.X))
     assert outcome.figures["validation"] == pytest.approx(validated)
@@ -61,8 +61,8 @@ def planted(monkeypatch):
     """A ranker that notes what it is given, and is as good on each part as its settings say."""
     seen = []
 
-    def fit(given, good, extra=0, random_state=0):
-        train, validation = given.train, given.validation
+    def fit(settings, good, extra=0, random_state=0):
+        train, validation = settings.train, settings.validation
         seen.append((train, validation, good))
         truth = {len(part.X): part.relevance for part in (validation, train)}
 

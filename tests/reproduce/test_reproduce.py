@@ -66,7 +66,7 @@ def test_results_may_go_elsewhere_and_to_standard_output_as_json(checkout, tmp_p
     assert not (checkout / "reports" / "coins.md").exists()
 
 
-def test_list_says_where_a_table_is_from_and_counts_what_is_done(table_file, capsys):
+def test_list_shows_source_and_progress(table_file, capsys):
     main(["coins", "--unit", "1"])
     capsys.readouterr()
     long = "Somebody 1900, Table 1, whose coins are others'; its Figure 2 has no numbers"

@@ -1,4 +1,4 @@
-"""What is done stays done; what is missing, or was asked otherwise, is run."""
+"""The runner keeps results and runs what is missing or has changed."""
 
 import json
 import multiprocessing
@@ -172,15 +172,15 @@ def importable(tmp_path, monkeypatch):
 
 
 def test_units_run_side_by_side(table_file, importable, tmp_path):
-    told = []
+    results = []
     run_missing(
-        table_file, importable, tmp_path, jobs=2, tell=lambda task, result: told.append(result)
+        table_file, importable, tmp_path, jobs=2, tell=lambda task, result: results.append(result)
     )
-    assert sorted(result.figures["error"] for result in told) == [3.0, 4.0, 5.0]
+    assert sorted(result.figures["error"] for result in results) == [3.0, 4.0, 5.0]
     assert missing(read_table(table_file), tmp_path) == []
 
 
-def test_side_by_side_a_failure_is_told_and_ends_those_that_wait(table_file, importable, tmp_path):
+def test_parallel_failure_is_reported_and_cancels_waiting_tasks(table_file, importable, tmp_path):
     """More than the workers and their queue take, so that some never begin."""
     text = table_file.read_text(encoding="utf-8")
     text = text.replace("start = 3.0", "start = -3.0")

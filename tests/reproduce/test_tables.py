@@ -49,7 +49,7 @@ DEFAULT_ESTIMATORS = {"letor": "RankingCRF", "loss-gradients": None}
 PEERS = {"CRFsuite", *RANKERS}
 
 
-def test_defaults_lie_under_the_settings_of_a_row_and_quick_changes_them(table_file):
+def test_row_settings_override_defaults_and_quick_overrides_both(table_file):
     table = read_table(table_file)
     new = table.row("new")
     assert new.settings == {"random_state": 0, "rounds": 10, "edges": None}
@@ -76,10 +76,10 @@ settings = { rounds = 20, depth = 4 }
 def test_some_units_have_settings_of_their_own(table_file):
     change(table_file, "data = { start = 3.0 }", f"data = {{ start = 3.0 }}\n{CHOSEN}")
     row = read_table(table_file).row("new")
-    own = {"random_state": 0, "rounds": 20, "edges": None, "depth": 4}
-    assert [row.settings_of(unit) for unit in row.units] == [own, row.settings, own]
+    settings = {"random_state": 0, "rounds": 20, "edges": None, "depth": 4}
+    assert [row.settings_of(unit) for unit in row.units] == [settings, row.settings, settings]
     quick = read_table(table_file, quick=True).row("new")
-    assert quick.chosen == {"0": own | {"rounds": 1}}
+    assert quick.chosen == {"0": settings | {"rounds": 1}}
 
 
 def test_a_row_may_be_left_out_of_the_quick_version(table_file):

@@ -47,52 +47,52 @@ def dense(seed: int) -> tuple[Any, Any, dict[str, Any]]:
 
 
 def holes(seed: int) -> tuple[Any, Any, dict[str, Any]]:
-    """With values that are missing, and labels that are numbers."""
+    """Return data with missing values and numeric labels."""
     X, y, more = dense(seed)
     random = np.random.default_rng(seed)
-    X = [np.where(random.random(own.shape) < 0.2, np.nan, own).astype(np.float32) for own in X]
-    return X, [[int(label[1:]) for label in own] for own in y], more
+    X = [np.where(random.random(x.shape) < 0.2, np.nan, x).astype(np.float32) for x in X]
+    return X, [[int(label[1:]) for label in labels] for labels in y], more
 
 
 def typed(seed: int) -> tuple[Any, Any, dict[str, Any]]:
     """Chains with two types of edges."""
     X, y, _ = dense(seed)
-    return X, y, {"edge_types": [np.arange(len(own)) % 2 for own in X]}
+    return X, y, {"edge_types": [np.arange(len(x)) % 2 for x in X]}
 
 
 def forest(seed: int) -> tuple[Any, Any, dict[str, Any]]:
     """Trees of numbers."""
     X, y, _ = dense(seed)
-    return X, y, {"parents": [np.array([-1, *((np.arange(1, len(own)) - 1) // 2)]) for own in X]}
+    return X, y, {"parents": [np.array([-1, *((np.arange(1, len(x)) - 1) // 2)]) for x in X]}
 
 
 def words(seed: int) -> tuple[Any, Any, dict[str, Any]]:
     """Dicts of features, numbers among them."""
     X, y, more = dense(seed)
-    found = [
-        [{"sign": "+" if row[0] > 1 else "-", "größe": round(float(row[1]), 2)} for row in own]
-        for own in X
+    dicts = [
+        [{"sign": "+" if row[0] > 1 else "-", "größe": round(float(row[1]), 2)} for row in x]
+        for x in X
     ]
-    return found, y, more
+    return dicts, y, more
 
 
 def sentences(seed: int) -> tuple[Any, Any, dict[str, Any]]:
     """Words seen through a template."""
     X, y, more = dense(seed)
-    return TEMPLATE([[f"w{int(row[0] * 2)}" for row in own] for own in X]), y, more
+    return TEMPLATE([[f"w{int(row[0] * 2)}" for row in x] for x in X]), y, more
 
 
 def binary(seed: int) -> tuple[Any, Any, dict[str, Any]]:
     """Texts, which say little one by one."""
     X, y, more = dense(seed)
-    return [[[f"{k}{v > 1}" for k, v in enumerate(row)] for row in own] for own in X], y, more
+    return [[[f"{k}{v > 1}" for k, v in enumerate(row)] for row in x] for x in X], y, more
 
 
 def entities(seed: int) -> tuple[Any, Any, dict[str, Any]]:
     """Words with labels that mark spans, in IOB1."""
     X, y, more = words(seed)
     names = {"L0": "O", "L1": "I-PER", "L2": "I-LOC"}
-    return X, [[names.get(str(label), "O") for label in own] for own in y], more
+    return X, [[names.get(str(label), "O") for label in labels] for labels in y], more
 
 
 def frames(seed: int) -> tuple[Any, Any, dict[str, Any]]:
@@ -101,10 +101,10 @@ def frames(seed: int) -> tuple[Any, Any, dict[str, Any]]:
 
     X, y, more = dense(seed)
     made = []
-    for own in X:
-        codes = np.clip(own[:, 1] + 1, 0, 3).astype(int)
+    for x in X:
+        codes = np.clip(x[:, 1] + 1, 0, 3).astype(int)
         kinds = pandas.Categorical.from_codes(codes, list("uvwx"))
-        made.append(pandas.DataFrame({"number": own[:, 0], "kind": kinds}))
+        made.append(pandas.DataFrame({"number": x[:, 0], "kind": kinds}))
     return made, y, more
 
 

@@ -20,19 +20,19 @@ HERE = Path(__file__).parent
 
 
 def asked(kind: Any) -> dict[str, Any]:
-    """What goes into the .npz: X stacked, or as JSON where it holds words; and what is with it."""
+    """Return the members of the .npz: X stacked, or words as JSON, and its structure."""
     X, y, more = kind.data(1)
-    found = {name: np.concatenate(own) for name, own in more.items() if name != "group"}
+    arrays = {name: np.concatenate(values) for name, values in more.items() if name != "group"}
     if kind.ranks:
         return {"X": X, **more}
     if hasattr(X, "instances"):  # of a template
-        found["words"] = np.array(json.dumps(X.instances))
+        arrays["words"] = np.array(json.dumps(X.instances))
     elif hasattr(X[0], "shape") and not hasattr(X[0], "iloc"):
-        found["X"] = np.concatenate(X)
+        arrays["X"] = np.concatenate(X)
     else:
-        rows = [own.to_dict("records") if hasattr(own, "iloc") else own for own in X]
-        found["words"] = np.array(json.dumps(rows))
-    return {**found, "lengths": np.array([len(own) for own in y])}
+        rows = [x.to_dict("records") if hasattr(x, "iloc") else x for x in X]
+        arrays["words"] = np.array(json.dumps(rows))
+    return {**arrays, "lengths": np.array([len(labels) for labels in y])}
 
 
 def answered(kind: Any, crf: Any) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def write_crfsuite(kind: Any) -> None:
     classes = sorted(tagger.labels())
     np.savez_compressed(
         HERE / "crfsuite.npz",
-        X=np.array([" ".join(own) for own in positions]),
+        X=np.array([" ".join(position) for position in positions]),
         labels=np.array(labels),
         classes=np.array(classes),
         marginals=np.array(

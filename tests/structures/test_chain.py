@@ -63,7 +63,7 @@ def test_bad_labellings_raise():
     ids=str,
 )
 def test_scores_of_labellings_against_enumeration(structure, sharing):
-    """Of chains and forests."""
+    """Scores of labellings of chains and forests agree with enumeration."""
     raw = make_problem(0, lengths=(5, 0, 1, 4), sharing=sharing, **structure)
     problem = prepare(**raw.arguments())
     labels = np.random.default_rng(0).integers(3, size=problem.batch.n_rows)

@@ -32,8 +32,8 @@ def test_allowed_and_forbidden_pairs():
 def test_arrays_of_pairs():
     pairs = np.array(RISING)
     wanted = mask_of(RISING, CLASSES, is_forest=False).pair
-    for own in (pairs, list(pairs), Constraints(allowed=pairs), Constraints(set(RISING))):
-        assert mask_of(own, CLASSES, is_forest=False).pair.tolist() == wanted.tolist()
+    for constraints in (pairs, list(pairs), Constraints(allowed=pairs), Constraints(set(RISING))):
+        assert mask_of(constraints, CLASSES, is_forest=False).pair.tolist() == wanted.tolist()
     mask = mask_of(Constraints(forbidden=pairs), CLASSES, is_forest=False)
     assert mask.pair.tolist() == (~wanted).tolist()
     assert to_plain(pairs) == [list(pair) for pair in RISING]

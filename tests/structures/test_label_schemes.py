@@ -33,10 +33,10 @@ def test_allowed_labellings_are_those_of_spans(scheme):
     for codes in product(range(len(classes)), repeat=3):
         labels = [classes[code] for code in codes]
         good = first[codes[0]] and last[codes[2]] and pair[codes[:-1], codes[1:]].all()
-        found = frozenset(spans(labels))
+        result = frozenset(spans(labels))
         if good:
-            assert found not in seen
-            seen[found] = labels
+            assert result not in seen
+            seen[result] = labels
     everything = {
         frozenset(spans([classes[code] for code in codes]))
         for codes in product(range(len(classes)), repeat=3)

@@ -36,11 +36,11 @@ def test_slopes_are_those_of_differences(name):
 def test_configurations_of_infinite_energy_do_not_count(name):
     energies, losses = lists()
     longer = np.concatenate([energies, np.full((4, 2), np.inf)], axis=1)
-    found = OBJECTIVES[name](longer, np.concatenate([losses, np.zeros((4, 2))], axis=1))
+    result = OBJECTIVES[name](longer, np.concatenate([losses, np.zeros((4, 2))], axis=1))
     short = OBJECTIVES[name](energies, losses)
-    np.testing.assert_allclose(found.value, short.value, **EXACT)
-    np.testing.assert_allclose(found.gradient[:, :7], short.gradient, **EXACT)
-    assert not found.gradient[:, 7:].any()
+    np.testing.assert_allclose(result.value, short.value, **EXACT)
+    np.testing.assert_allclose(result.gradient[:, :7], short.gradient, **EXACT)
+    assert not result.gradient[:, 7:].any()
 
 
 def test_values_by_their_definitions():
@@ -57,8 +57,8 @@ def test_values_by_their_definitions():
         "kl": ((q * np.log(q / p)).sum(), {"temperature": 0.5}),
     }
     for name, (value, options) in expected.items():
-        found = OBJECTIVES[name](energies, losses, **options)
-        np.testing.assert_allclose(found.value, value, **EXACT, err_msg=name)
+        result = OBJECTIVES[name](energies, losses, **options)
+        np.testing.assert_allclose(result.value, value, **EXACT, err_msg=name)
 
 
 def test_the_sum_over_truths_is_their_number_times_the_mean():
@@ -81,8 +81,8 @@ def test_cold_kl_is_the_mean_likelihood():
 
 def test_augmented_by_nothing_is_the_likelihood():
     energies, losses = lists()
-    found = enumerated.loss_augmented(energies, losses, weight=0.0)
-    np.testing.assert_array_equal(found.value, enumerated.likelihood(energies, losses).value)
+    augmented = enumerated.loss_augmented(energies, losses, weight=0.0)
+    np.testing.assert_array_equal(augmented.value, enumerated.likelihood(energies, losses).value)
 
 
 def predicted_loss(energies, losses):
@@ -99,8 +99,8 @@ def test_two_objectives_bound_the_loss_of_the_prediction():
 
 def test_expected_loss_of_a_peaked_model_is_that_of_its_prediction():
     energies, losses = lists()
-    found = enumerated.expected_loss(1e3 * energies, losses)
-    np.testing.assert_allclose(found.value, predicted_loss(energies, losses), **EXACT)
+    loss = enumerated.expected_loss(1e3 * energies, losses)
+    np.testing.assert_allclose(loss.value, predicted_loss(energies, losses), **EXACT)
 
 
 def figure_1(name, **options):

@@ -38,10 +38,10 @@ def test_two_positions_by_hand():
     # Weights: 00 -> 1*3*1, 01 -> 1*1*2, 10 -> 2*3*1, 11 -> 2*1*3; they sum to 17.
     assert listed.labels.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
     np.testing.assert_allclose(np.exp(listed.scores), [3, 2, 6, 6], **EXACT)
-    found = enumeration.sum_product(**arguments)
-    np.testing.assert_allclose(np.exp(found.log_z), [17], **EXACT)
-    np.testing.assert_allclose(found.node, np.array([[5, 12], [9, 8]]) / 17, **EXACT)
-    np.testing.assert_allclose(found.edge, np.array([[3, 2], [6, 6]]) / 17, **EXACT)
+    sums = enumeration.sum_product(**arguments)
+    np.testing.assert_allclose(np.exp(sums.log_z), [17], **EXACT)
+    np.testing.assert_allclose(sums.node, np.array([[5, 12], [9, 8]]) / 17, **EXACT)
+    np.testing.assert_allclose(sums.edge, np.array([[3, 2], [6, 6]]) / 17, **EXACT)
 
 
 def test_parts_of_every_structure_by_hand():
@@ -58,8 +58,8 @@ def test_parts_of_every_structure_by_hand():
 
 
 def test_equal_scores_count_the_labellings():
-    found = enumeration.sum_product(node=np.zeros((6, 3)), edge=np.zeros((3, 3)), offsets=[0, 0, 6])
-    np.testing.assert_allclose(np.exp(found.log_z), [1.0, 3.0**6], **EXACT)
+    sums = enumeration.sum_product(node=np.zeros((6, 3)), edge=np.zeros((3, 3)), offsets=[0, 0, 6])
+    np.testing.assert_allclose(np.exp(sums.log_z), [1.0, 3.0**6], **EXACT)
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -123,11 +123,11 @@ def test_makers_of_parents():
 
 
 MISTAKES = {
-    "another node": lambda own: own | {"node": own["node"] + SLIP * np.arange(1, 4)},
-    "another start": lambda own: own | {"start": own["start"] + SLIP * np.arange(1, 4)},
-    "a missing end": lambda own: own | {"end": None},
-    "a transposed table": lambda own: own | {"edge": np.ascontiguousarray(own["edge"].T)},
-    "shifted offsets": lambda own: own | {"offsets": own["offsets"] + [0, 1, 0]},
+    "another node": lambda scores: scores | {"node": scores["node"] + SLIP * np.arange(1, 4)},
+    "another start": lambda scores: scores | {"start": scores["start"] + SLIP * np.arange(1, 4)},
+    "a missing end": lambda scores: scores | {"end": None},
+    "a transposed table": lambda scores: scores | {"edge": np.ascontiguousarray(scores["edge"].T)},
+    "shifted offsets": lambda scores: scores | {"offsets": scores["offsets"] + [0, 1, 0]},
 }
 ORDERS = [1, 2, 3]
 
@@ -142,8 +142,8 @@ def test_a_mistake_in_the_scores_is_seen(mistake, order):
     ):
         expected = getattr(enumeration, function)(**arguments, **options)
         right, wrong = (
-            getattr(reference, function)(**own, **options)
-            for own in (arguments, MISTAKES[mistake](arguments))
+            getattr(reference, function)(**scores, **options)
+            for scores in (arguments, MISTAKES[mistake](arguments))
         )
         assert_same(right, expected, **EXACT)
         with pytest.raises(AssertionError):
@@ -266,7 +266,7 @@ def test_theorem_4_2_as_printed_fails_on_a_star():
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_bound_that_is_too_small_is_seen(order):
-    """On chains that copy their labels everything moves together: no smaller gamma will do."""
+    """On chains that copy their labels everything moves together, so no smaller gamma is valid."""
     problem = make_problem(10, order=order, lengths=(5,), n_labels=2, ends=False, scale=0.1)
     copies = np.zeros((2,) * (order + 1))
     copies[(0,) * (order + 1)] = copies[(1,) * (order + 1)] = 6.0
@@ -282,7 +282,7 @@ def test_a_bound_that_is_too_small_is_seen(order):
 
 
 def test_windows_that_mix_in_one_step_fail(monkeypatch):
-    """Of order 2, y_3 copies y_1 past an independent y_2: one step mixes fully, two do not."""
+    """In order 2, y_3 copies y_1 past an independent y_2: one step mixes fully, two do not."""
     edge = np.zeros((4, 2, 2, 2))
     edge[3] = 9.0 * np.eye(2)[:, None, :]
     arguments = {"node": np.zeros((4, 2)), "edge": edge, "offsets": [0, 4], "order": 2}

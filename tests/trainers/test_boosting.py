@@ -17,8 +17,8 @@ def random_task(seed, n_labels=3, shape="chain", n_instances=25):
     lengths = random.integers(1, 9, n_instances)
     y = [list(random.integers(n_labels, size=length)) for length in lengths]
     X = [
-        random.normal(size=(n, 4)) + np.array(own)[:, None]
-        for n, own in zip(lengths, y, strict=True)
+        random.normal(size=(n, 4)) + np.array(labels)[:, None]
+        for n, labels in zip(lengths, y, strict=True)
     ]
     structure = {}
     if shape == "forest":
@@ -77,7 +77,7 @@ STEEP = {"learning_rate": 1.0, "curvature": 0.05, "min_child_weight": 0.0, "reg_
 
 @pytest.mark.parametrize("edges", ["table", "linear", "trees"])
 def test_followed_scores_take_the_halved_step(edges):
-    """What is watched are the scores of the model, not of steps as they were proposed."""
+    """Metrics see the scores of the model, not of the proposed steps."""
     X, y, _ = random_task(2)
     X_dev, y_dev, _ = random_task(3)
     n_rows = sum(map(len, y_dev))

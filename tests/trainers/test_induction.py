@@ -34,18 +34,18 @@ def positions(l1=0.0, l2=0.0, **more):
 
 
 def brute_force(column, label, l1, l2):
-    """How much one weight can lower the objective, found by SciPy; and the weight."""
+    """Return how much one weight can lower the objective, according to SciPy, and the weight."""
 
     def objective(mu):
         scores = SCORES.copy()
         scores[:, label] += mu * column
         return loss(scores) + l1 * abs(mu) + l2 * mu**2
 
-    found = [
+    result = [
         minimize_scalar(objective, bounds=bounds, method="bounded", options={"xatol": 1e-9})
         for bounds in ((-15, 0), (0, 15))
     ]
-    best = min(found, key=lambda each: each.fun)
+    best = min(result, key=lambda each: each.fun)
     return loss(SCORES) - best.fun, best.x
 
 
@@ -106,10 +106,10 @@ def test_gains_are_finite_where_positions_are_certain():
         assert np.isfinite(gains(sparse.csc_matrix(VALUED), at)).all()
 
 
-def test_labels_that_are_not_seen_with_a_column_have_no_weight():
+def test_labels_unseen_with_a_column_have_zero_weight():
     column = sparse.csc_matrix((TRUTH == 1).astype(np.float32)[:, None])
-    found = gains(column, positions(l2=0.1))[0]
-    assert found == pytest.approx(brute_force(column.toarray()[:, 0], 1, 0, 0.1)[0], abs=EXACT)
+    result = gains(column, positions(l2=0.1))[0]
+    assert result == pytest.approx(brute_force(column.toarray()[:, 0], 1, 0, 0.1)[0], abs=EXACT)
     mostly_0 = np.tile([0.8, 0.1, 0.1], (ROWS, 1))  # to lower label 0 helps most, if it may be
     column = sparse.csc_matrix((TRUTH != 0).astype(np.float32)[:, None])
     seen, every = (
@@ -133,21 +133,21 @@ def xor(n=40):
 
 def test_the_conjunction_that_explains_is_chosen_first():
     X, at = xor()
-    found, gain = choose(X, NONE, at, EASY)
-    assert found.sets()[0] == (0, 1)
+    conjunctions, gain = choose(X, NONE, at, EASY)
+    assert conjunctions.sets()[0] == (0, 1)
     assert (np.diff(gain) <= 0).all()
     assert gain[0] > 1.5 * gain[1]
 
 
 def test_existing_columns_are_not_added():
-    """With a copy of b, a & b is there twice; with the constant, all columns are."""
+    """A copy of b makes a & b a duplicate; the constant makes every column a duplicate."""
     X, at = xor()
-    found = choose(X, NONE, at, EASY)[0].sets()
-    values = [tuple(X.toarray()[:, own].prod(axis=1)) for own in map(list, found)]
+    result = choose(X, NONE, at, EASY)[0].sets()
+    values = [tuple(X.toarray()[:, columns].prod(axis=1)) for columns in map(list, result)]
     assert len(set(values)) == len(values)
-    assert not any(4 in own or own == (1, 2) for own in found)
-    again = choose(X, Conjunctions.of(found), at, EASY)[0].sets()
-    assert not set(again) & set(found)
+    assert not any(4 in columns or columns == (1, 2) for columns in result)
+    again = choose(X, Conjunctions.of(result), at, EASY)[0].sets()
+    assert not set(again) & set(result)
 
 
 def test_known_conjunctions_are_no_candidates():
@@ -172,9 +172,9 @@ def test_any_label_may_propose():
 
 def test_conjunctions_grow():
     X, at = xor()
-    found = choose(X, Conjunctions.of([(0, 1)]), at, EASY)[0].sets()
-    assert (0, 1, 3) in found
-    assert (0, 1) not in found
+    result = choose(X, Conjunctions.of([(0, 1)]), at, EASY)[0].sets()
+    assert (0, 1, 3) in result
+    assert (0, 1) not in result
 
 
 def test_settings_limit_the_choice():
@@ -196,8 +196,8 @@ def test_only_unsure_positions_propose():
     X, at = xor()
     sure = (X.toarray()[:, [0, 3]] == 1).all(axis=1)
     at.p[sure] = np.where(np.arange(2) == at.labels[sure, None], 0.99, 0.01)
-    found = choose(X, NONE, at, replace(EASY, confidence=0.95))[0].sets()
-    assert (0, 3) not in found
+    result = choose(X, NONE, at, replace(EASY, confidence=0.95))[0].sets()
+    assert (0, 3) not in result
     assert (0, 3) in choose(X, NONE, at, EASY)[0].sets()
 
 

@@ -62,17 +62,17 @@ def strict():
 
 
 def test_a_least_squares_problem_is_solved():
-    found = minimise(Rounded(LEAST_SQUARES), ZERO, tol=1e-12)
-    np.testing.assert_allclose(found, np.linalg.lstsq(A, B)[0], **SOLVED)
+    minimum = minimise(Rounded(LEAST_SQUARES), ZERO, tol=1e-12)
+    np.testing.assert_allclose(minimum, np.linalg.lstsq(A, B)[0], **SOLVED)
 
 
 @pytest.mark.parametrize("l1", [0.5, 3.0, 10.0])
 def test_the_lasso_is_solved(l1):
     """At the minimum the slope is -l1 sign(w) where w is not 0, and at most l1 elsewhere."""
-    found = minimise(Rounded(LEAST_SQUARES), ZERO, tol=1e-14, l1=l1)
-    slope = LEAST_SQUARES(found)[1]
-    moved = found != 0
-    np.testing.assert_allclose(slope[moved], -l1 * np.sign(found[moved]), atol=1e-4)
+    minimum = minimise(Rounded(LEAST_SQUARES), ZERO, tol=1e-14, l1=l1)
+    slope = LEAST_SQUARES(minimum)[1]
+    moved = minimum != 0
+    np.testing.assert_allclose(slope[moved], -l1 * np.sign(minimum[moved]), atol=1e-4)
     assert (np.abs(slope[~moved]) <= l1 + 1e-4).all()
     assert moved.sum() > 0
     if l1 >= 3:
@@ -92,9 +92,9 @@ def test_values_fall_and_a_callback_may_stop(l1):
         seen.append((weights.copy(), value))
         return len(seen) == 5
 
-    found = minimise(Rounded(LEAST_SQUARES), ZERO, watch, max_iter=100, tol=0.0, l1=l1)
+    minimum = minimise(Rounded(LEAST_SQUARES), ZERO, watch, max_iter=100, tol=0.0, l1=l1)
     assert len(seen) == 5
-    np.testing.assert_array_equal(found, seen[-1][0])
+    np.testing.assert_array_equal(minimum, seen[-1][0])
     assert (np.diff([value for _, value in seen]) < 0).all()
 
 
@@ -144,8 +144,8 @@ def test_moves_below_the_resolution_are_not_tried():
             value = 100 + float(curve @ (w - 1) ** 2)
             return value * (1 + 1e-7 * np.sin(1e9 * value)), 2 * curve * (w - 1)
 
-        found = minimise(Rounded(rough, resolution), np.zeros(30), max_iter=200, tol=0.0)
-        np.testing.assert_allclose(found, 1.0, atol=0.02)
+        minimum = minimise(Rounded(rough, resolution), np.zeros(30), max_iter=200, tol=0.0)
+        np.testing.assert_allclose(minimum, 1.0, atol=0.02)
         return count
 
     assert evaluations(1e-6) < 0.5 * evaluations(0.0)
@@ -169,7 +169,7 @@ def rounded_and_exact(n=30):
 START = np.zeros(30)
 
 
-def test_a_finer_function_takes_over_below_the_resolution():
+def test_lbfgs_switches_to_finer_function():
     rounded, exact, lowest = rounded_and_exact()
     rough = minimise(rounded, START, tol=1e-14)
     fine = minimise(rounded, START, tol=1e-14, finer=exact)
@@ -193,7 +193,7 @@ def test_the_finer_function_is_not_called_without_need():
 
 
 def course_seen(stop_after=None, course=None, **asked):
-    """What a run sees: parameters, and whether the finer function has taken over."""
+    """Return what a run sees: parameters, and whether the finer function is in use."""
     rounded, exact, _ = rounded_and_exact()
     course, seen = course or Course(), []
 
@@ -217,7 +217,7 @@ def test_an_interrupted_run_resumes_in_either_function(l1):
         np.testing.assert_array_equal(then[-1][0], whole[-1][0])
 
 
-def test_max_iter_counts_the_steps_of_both_functions_and_nothing_else():
+def test_max_iter_counts_steps_of_both_functions():
     whole, _ = course_seen(tol=0.0)
     change = [is_fine for _, is_fine in whole].index(True)
     for max_iter in (change - 1, change, change + 1, change + 2, change + 6):
@@ -247,11 +247,11 @@ def test_a_course_can_continue_with_another_function():
     course = Course()
     minimise(Rounded(LEAST_SQUARES), ZERO, tol=1e-9, course=course)
     assert course.converged
-    found = minimise(Rounded(other), ZERO, tol=1e-12, course=course)
-    np.testing.assert_allclose(found, np.linalg.lstsq(matrix, target)[0], **SOLVED)
+    minimum = minimise(Rounded(other), ZERO, tol=1e-12, course=course)
+    np.testing.assert_allclose(minimum, np.linalg.lstsq(matrix, target)[0], **SOLVED)
 
 
-def test_nothing_learned_warns_once_the_finer_function_has_failed_too():
+def test_lbfgs_warns_once_if_nothing_was_learned():
     rounded, options = Rounded(wrong, 1e-8), {"max_iter": 50, "tol": 0.0}
     with pytest.warns(ConvergenceWarning, match="nothing was learned") as caught:
         minimise(rounded, ZERO, finer=Rounded(wrong), **options)

@@ -83,7 +83,7 @@ def test_an_earlier_run_on_the_same_eval_set_is_replayed():
     assert over.is_over
 
 
-def test_an_earlier_run_whose_best_round_is_lost_starts_from_the_model_as_it_is():
+def test_warm_start_without_best_round_uses_current_model():
     watch = monitor([4.5], copy.deepcopy(EARLIER), patience=1)
     assert watch.take_over(3, can_restore=False)
     assert watch.best_round(3) == 3
@@ -99,7 +99,7 @@ def test_the_metric_of_another_eval_set_is_dropped():
     np.testing.assert_array_equal(watch.history["eval_metric"], [np.nan] * 3 + [6.0])
 
 
-def test_a_run_that_was_not_measured_in_the_end_keeps_its_entries():
+def test_unmeasured_run_keeps_history():
     history = {"objective": [3.0, 2.0], "eval_metric": [5.0, np.nan]}
     watch = monitor([7.0], history, patience=1)
     assert watch.take_over(2, can_restore=True)

@@ -19,13 +19,13 @@ from crfx.objectives import ExpectedLoss
 from crfx.testing import make_task
 
 X, Y = make_task(n_instances=8)
-WORDS = [[{"w": str(row.argmax()), "size": float(row.sum())} for row in own] for own in X]
-TYPES = [np.arange(len(own)) % 2 for own in X]
-PARENTS = [(np.arange(len(own)) + 1) // 2 - 1 for own in X]
+WORDS = [[{"w": str(row.argmax()), "size": float(row.sum())} for row in x] for x in X]
+TYPES = [np.arange(len(instance)) % 2 for instance in X]
+PARENTS = [(np.arange(len(x)) + 1) // 2 - 1 for x in X]
 WEIGHTS = [0.1, 2.5] * 4
 NEVER_FALL = Constraints(forbidden=[("L2", "L0"), ("L2", "L1")])
-RISING = [sorted(own) for own in Y]
-UNKNOWN = [[None if k % 4 == 3 else label for k, label in enumerate(own)] for own in Y]
+RISING = [sorted(labels) for labels in Y]
+UNKNOWN = [[None if k % 4 == 3 else label for k, label in enumerate(tags)] for tags in Y]
 
 HALF_STEP = 1e-5
 SLOPE = 1e-7
@@ -34,7 +34,7 @@ SINGLE = 1e-5
 
 LINEAR, HIDDEN = LinearCRF(max_iter=3, tol=0.0), HiddenUnitCRF(3, "lbfgs", max_iter=3, tol=0.0)
 HIDDEN.set_params(random_state=0, skip=True)
-CSR = [sparse.csr_matrix(np.where(np.abs(own) < 0.7, 0, own)) for own in X]
+CSR = [sparse.csr_matrix(np.where(np.abs(x) < 0.7, 0, x)) for x in X]
 
 
 def linear(**arguments):
@@ -86,12 +86,12 @@ def objective(crf, X=X, y=Y, parents=None, edge_types=None, sample_weight=None):
     structure = {"parents": parents, "edge_types": edge_types, "sample_weight": sample_weight}
     crf = clone(crf).set_params(n_jobs=1)
     crf.fit(X, y, **structure)
-    given = read_training_set(
+    training_set = read_training_set(
         Passed(X, y, None, parents, edge_types, sample_weight),
         crf._input_settings(Numbering(), None),
         Start(),
     )
-    return crf._task(given.truth).objective(crf.model_), get_weights(crf.model_)
+    return crf._task(training_set.truth).objective(crf.model_), get_weights(crf.model_)
 
 
 def check_slopes(function, at, gradient, is_free):

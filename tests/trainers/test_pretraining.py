@@ -31,7 +31,7 @@ def sigmoid(x):
 
 
 def agreement(parts, kind):
-    """How features that the units fancy, from features and labels, go along with the features."""
+    """Return how well the features that the units reconstruct agree with the features."""
     y = np.eye(N_LABELS)[CODES]
     units = sigmoid(ROWS[kind] @ parts["weights"] + y @ parts["to_label"].T + parts["bias"])
     fancied = units @ parts["weights"].T
@@ -48,7 +48,7 @@ def test_units_reproduce_features(kind):
 
 @pytest.mark.parametrize("kind", ROWS)
 def test_labels_are_predicted_from_features(kind):
-    """By the marginal of the joint machine, which is the score of a hidden-unit CRF."""
+    """The marginal of the joint machine is the score of a hidden-unit CRF."""
     _, parts = trained(kind, 500)
     inputs = ROWS[kind] @ parts["weights"] + parts["bias"]
     both = inputs[:, :, None] + parts["to_label"]
@@ -65,7 +65,7 @@ def test_skip_weights_are_left_alone_and_the_seed_is_followed():
 
 
 def test_rows_count_by_their_weights():
-    """Of rows without weight nothing is learned; of double weight, twice as much in a step."""
+    """Rows of weight 0 teach nothing; rows of double weight count twice in a step."""
     none = trained("binary", 5, weights=np.zeros(N_ROWS, np.float32))
     np.testing.assert_array_equal(none[1]["weights"], none[0]["weights"])
     once, twice = (

@@ -53,11 +53,11 @@ def test_trees_fit_sums_over_subsets():
     gradient, curvature = np.zeros((2, len(scores)))
     for k, query in enumerate(drawn.query):
         rows = drawn.rows[drawn.offsets[k] : drawn.offsets[k + 1]]
-        found = task.objective.evaluate(
+        evaluation = task.objective.evaluate(
             scores[rows], task.gains[rows], [0, len(rows)], curvature=True
         )
-        gradient[rows] += weights[query] * found.gradient / 2
-        curvature[rows] += weights[query] * found.curvature / 2
+        gradient[rows] += weights[query] * evaluation.gradient / 2
+        curvature[rows] += weights[query] * evaluation.curvature / 2
     np.testing.assert_allclose(function.asked[0][0], gradient, **EXACT)
     np.testing.assert_allclose(function.asked[0][1], curvature, **EXACT)
     left_out = np.setdiff1d(np.arange(len(scores)), drawn.rows)

@@ -16,42 +16,42 @@ ALL = np.arange(5)
 
 
 def task(objective="kl", n_subsets=2, weights=None):
-    own, random = make_ranking_task(
+    ranking, random = make_ranking_task(
         [3, 6, 5, 8, 4], objective, size=4, n_subsets=n_subsets, weights=weights
     )
-    n_rows = len(own.gains)
+    n_rows = len(ranking.gains)
     X = random.normal(size=(n_rows, 3)).astype(np.float32)
-    return own, X, random.normal(size=n_rows)
+    return ranking, X, random.normal(size=n_rows)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_slopes_are_those_of_differences(objective):
-    own, X, base = task(objective)
-    _, loss = QueryBatches(own, X, base, seed=0, size=2)(ALL, 7)
+    ranking, X, base = task(objective)
+    _, loss = QueryBatches(ranking, X, base, seed=0, size=2)(ALL, 7)
     at = np.array([0.3, -1.0, 0.5])
     expected = central_differences(lambda w: loss(w)[0], at)
     np.testing.assert_allclose(loss(at)[1], expected, **DIFFERENCES)
 
 
 def test_sparse_features_touch_their_own_weights():
-    own, X, base = task()
+    ranking, X, base = task()
     X[:, 1] = 0
     X[X < 0] = 0
-    dense = QueryBatches(own, X, base, seed=0, size=2)
-    found = QueryBatches(own, sparse.csr_matrix(X), base, seed=0, size=2)
+    dense = QueryBatches(ranking, X, base, seed=0, size=2)
+    result = QueryBatches(ranking, sparse.csr_matrix(X), base, seed=0, size=2)
     weights = np.array([0.3, -1.0, 0.5])
-    at, loss = found(ALL, 3)
+    at, loss = result(ALL, 3)
     assert at.tolist() == [0, 2]
     value, gradient = loss(weights[at])
     whole, whole_gradient = dense(ALL, 3)[1](weights)
     np.testing.assert_allclose(value, whole, **FLOAT32)
     np.testing.assert_allclose(gradient, whole_gradient[at], **FLOAT32)
-    np.testing.assert_allclose(found.value(weights).value, dense.value(weights).value, **FLOAT32)
+    np.testing.assert_allclose(result.value(weights).value, dense.value(weights).value, **FLOAT32)
 
 
 def test_subsets_are_drawn_once_an_epoch():
-    own, X, base = task(n_subsets=1)
-    batches = QueryBatches(own, X, base, seed=0, size=2)  # three steps an epoch
+    ranking, X, base = task(n_subsets=1)
+    batches = QueryBatches(ranking, X, base, seed=0, size=2)  # three steps an epoch
     weights = np.array([0.3, -1.0, 0.5])
 
     def value(number):
@@ -59,14 +59,14 @@ def test_subsets_are_drawn_once_an_epoch():
 
     assert value(0) == value(2) != value(3)
     assert value(3) == value(5) != value(6)
-    assert value(0) == QueryBatches(own, X, base, seed=0, size=2)(ALL, 1)[1](weights)[0]
-    assert value(0) != QueryBatches(own, X, base, seed=1, size=2)(ALL, 1)[1](weights)[0]
+    assert value(0) == QueryBatches(ranking, X, base, seed=0, size=2)(ALL, 1)[1](weights)[0]
+    assert value(0) != QueryBatches(ranking, X, base, seed=1, size=2)(ALL, 1)[1](weights)[0]
     assert value(None) == batches.value(weights).value
 
 
 def test_the_loss_of_some_queries_is_theirs():
-    own, X, base = task()
-    batches = QueryBatches(own, X, base, seed=0, size=1)
+    ranking, X, base = task()
+    batches = QueryBatches(ranking, X, base, seed=0, size=1)
     weights = np.array([0.3, -1.0, 0.5])
     parts = [batches(np.array([query]), 0)[1](weights)[0] for query in range(5)]
     assert sum(parts) == pytest.approx(batches(ALL, 0)[1](weights)[0])
@@ -74,18 +74,18 @@ def test_the_loss_of_some_queries_is_theirs():
 
 def test_weights_of_queries():
     weights = np.array([1.0, 2.0, 0.5, 1.0, 3.0])
-    own, X, base = task(weights=weights)
+    ranking, X, base = task(weights=weights)
     plain, _, _ = task()
     at = np.array([0.3, -1.0, 0.5])
     parts = [
         QueryBatches(plain, X, base, 0, 1)(np.array([query]), 0)[1](at)[0] for query in range(5)
     ]
-    assert QueryBatches(own, X, base, 0, 1)(ALL, 0)[1](at)[0] == pytest.approx(weights @ parts)
+    assert QueryBatches(ranking, X, base, 0, 1)(ALL, 0)[1](at)[0] == pytest.approx(weights @ parts)
 
 
 def test_scores_that_are_not_finite_have_infinite_loss():
-    own, X, base = task()
-    _, loss = QueryBatches(own, X, base, 0, 1)(ALL, 0)
+    ranking, X, base = task()
+    _, loss = QueryBatches(ranking, X, base, 0, 1)(ALL, 0)
     value, gradient = loss(np.array([np.inf, 0.0, 0.0]))
     assert value == np.inf
     assert not gradient.any()

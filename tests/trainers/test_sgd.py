@@ -15,7 +15,7 @@ EXACT = {"rtol": 1e-10, "atol": 1e-12}
 
 
 def plain(values, steps):
-    """What `AveragedParameters` does, every parameter in every step."""
+    """Do what `AveragedParameters` does, for every parameter in every step."""
     values, total, count = values.copy(), np.zeros_like(values), 0
     for at, change, shrinkage, counts in steps:
         values *= shrinkage
@@ -28,7 +28,7 @@ def plain(values, steps):
 
 @pytest.mark.parametrize(("smallest", "burn_in"), [(1e-3, 0), (0.5, 13), (1e-3, 60)])
 def test_lazy_shrinking_and_averaging_are_exact(monkeypatch, burn_in, smallest):
-    """Also where the product of shrinkages is begun anew on the way."""
+    """This holds even if the product of shrinkages is restarted on the way."""
     monkeypatch.setattr(sgd, "SMALLEST_SHRINKAGE", smallest)
     random = np.random.default_rng(0)
     start = random.normal(size=20)
@@ -80,7 +80,7 @@ def test_an_epoch_visits_every_instance_once():
         return slice(None), lambda w: (0.0, np.zeros(1))
 
     descent(n_instances=10).sweep(0, AveragedParameters(np.zeros(1)), mini_batch)
-    assert [len(own) for own in met] == [4, 4, 2]
+    assert [len(epoch) for epoch in met] == [4, 4, 2]
     assert sorted(np.concatenate(met)) == list(range(10))
 
 
@@ -127,7 +127,7 @@ def test_one_group_equals_no_groups():
     assert ours.first == theirs.first
 
 
-def test_an_epoch_counts_once_where_averages_are_by_epoch():
+def test_average_by_epoch_counts_each_epoch_once():
     taking = Taking()
     descent(n_instances=9, ends=np.array([0, 3, 6, 9]), by_sweep=True).sweep(0, None, taking)
     assert [steps.counts for steps in taking.asked] == [False, False, True]
@@ -141,7 +141,7 @@ def test_steps_become_smaller_with_a_period():
 
 @pytest.mark.parametrize("l2", [0.0, 5.0])
 def test_descent_finds_the_minimum(l2):
-    """Of 1/2 sum_i (w - target_i)^2 + l2 w^2."""
+    """The objective is 1/2 sum_i (w - target_i)^2 + l2 w^2."""
     targets = np.random.default_rng(1).normal(3.0, 1.0, 40)
     run = descent(step=0.02, period=50.0, l2=l2, burn_in=20)
     parameters = AveragedParameters(np.zeros(1))
@@ -161,8 +161,8 @@ def test_a_good_step_is_found_for_features_of_any_size(scale, l2):
     """
     targets = np.random.default_rng(1).normal(3.0, 1.0, 40)
     run = descent(step=100.0, l2=l2 * scale)
-    found = with_good_step(run, squares(targets, scale), np.zeros(1))
-    assert 0.01 < found.step * scale**2 < 0.5
+    result = with_good_step(run, squares(targets, scale), np.zeros(1))
+    assert 0.01 < result.step * scale**2 < 0.5
 
 
 def test_equal_losses_do_not_choose_ever_smaller_steps():
@@ -176,7 +176,7 @@ def test_larger_steps_are_tried_while_the_largest_wins():
     assert best_step(lambda step: 0.0 if step >= 4 else 1.0) == 4.0  # alike: no larger ones
 
 
-def test_steps_that_grow_without_end_warn_and_divergence_raises():
+def test_growing_steps_warn_and_divergence_raises():
     with pytest.warns(ConvergenceWarning, match="step of 1e.12 is too small: scale the features"):
         assert best_step(lambda step: -step) >= 1e12
     with pytest.raises(ValueError, match="no step leads to scores that are finite: scale the feat"):

@@ -14,18 +14,18 @@ def subsets(lengths, relevance, size=3):
     return Subsets(Batch.from_lengths(lengths), np.array(relevance, float), size)
 
 
-def draw(found, queries, seed=0):
-    return found.draw(np.array(queries), np.random.default_rng(seed))
+def draw(chosen, queries, seed=0):
+    return chosen.draw(np.array(queries), np.random.default_rng(seed))
 
 
 def test_queries_of_one_level_cannot_be_learned_from():
-    found = subsets([1, 3, 2, 2], [1, 0, 1, 0, 2, 2, 0, 1])
-    assert found.learnable.tolist() == [1, 3]
+    chosen = subsets([1, 3, 2, 2], [1, 0, 1, 0, 2, 2, 0, 1])
+    assert chosen.learnable.tolist() == [1, 3]
 
 
 def test_small_queries_are_drawn_whole():
-    found = subsets([2, 3], [0, 1, 0, 1, 2])
-    drawn = draw(found, [1, 0, 1])
+    chosen = subsets([2, 3], [0, 1, 0, 1, 2])
+    drawn = draw(chosen, [1, 0, 1])
     assert drawn.offsets.tolist() == [0, 3, 5, 8]
     assert drawn.query.tolist() == [1, 0, 1]
     assert sorted(drawn.rows[:3]) == [2, 3, 4]
@@ -36,37 +36,37 @@ def test_subsets_hold_every_level_and_no_document_twice():
     random = np.random.default_rng(1)
     lengths = random.integers(1, 12, 50)
     relevance = random.integers(3, size=lengths.sum())
-    found = subsets(lengths, relevance, size=4)
+    chosen = subsets(lengths, relevance, size=4)
     batch = Batch.from_lengths(lengths)
     for seed in range(20):
-        drawn = draw(found, found.learnable, seed)
-        for k, query in enumerate(found.learnable):
+        drawn = draw(chosen, chosen.learnable, seed)
+        for k, query in enumerate(chosen.learnable):
             rows = drawn.rows[drawn.offsets[k] : drawn.offsets[k + 1]]
-            own = batch.slice_of(query)
+            of_query = batch.slice_of(query)
             assert len(rows) == len(set(rows)) == min(4, lengths[query])
-            assert rows.min() >= own.start
-            assert rows.max() < own.stop
-            assert set(relevance[rows]) == set(relevance[own])
+            assert rows.min() >= of_query.start
+            assert rows.max() < of_query.stop
+            assert set(relevance[rows]) == set(relevance[of_query])
 
 
 def test_how_often_documents_are_drawn():
     """One of a level alone is always there; the others share what is left."""
-    found = subsets([6], [0, 0, 0, 0, 0, 1], size=3)
-    drawn = draw(found, np.zeros(20_000, int))
+    chosen = subsets([6], [0, 0, 0, 0, 0, 1], size=3)
+    drawn = draw(chosen, np.zeros(20_000, int))
     shares = np.bincount(drawn.rows, minlength=6) / 20_000
     np.testing.assert_allclose(shares, [2 / 5] * 5 + [1.0], atol=SHARE)
 
 
 def test_seeds_decide():
-    found = subsets([9, 9], [0, 1, 2] * 6)
-    first, again, other = (draw(found, [0, 1] * 5, seed).rows for seed in (0, 0, 1))
+    chosen = subsets([9, 9], [0, 1, 2] * 6)
+    first, again, other = (draw(chosen, [0, 1] * 5, seed).rows for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
 
 
 def test_some_of_the_subsets():
-    found = subsets([4, 2, 5], [0, 1, 2, 0, 1, 0, 0, 1, 1, 0, 2])
-    drawn = draw(found, [0, 1, 2])
+    chosen = subsets([4, 2, 5], [0, 1, 2, 0, 1, 0, 0, 1, 1, 0, 2])
+    drawn = draw(chosen, [0, 1, 2])
     part = drawn.take(np.array([2, 0]))
     assert part.query.tolist() == [2, 0]
     assert part.offsets.tolist() == [0, 3, 6]

@@ -1,4 +1,4 @@
-"""What an installed wheel must do, whatever the system: run by the wheels workflow, without pytest.
+"""A smoke test of an installed wheel, which the wheels workflow runs without pytest.
 
 python tests/wheel/smoke.py
 """

@@ -52,12 +52,12 @@ AREAS = (
 def _in_turn(cases: list[Case]) -> list[Case]:
     """Have inputs tried on subjects in turn, where several share the code that refuses them."""
     n_tried: Counter[tuple[str, ...]] = Counter()
-    found = []
+    result = []
     for case in cases:
         names = tuple(subject.name for subject in case.subjects)
-        found.append(replace(case, turn=n_tried[names]))
+        result.append(replace(case, turn=n_tried[names]))
         n_tried[names] += case.n_inputs
-    return found
+    return result
 
 
 CASES = _in_turn([case for area in AREAS for case in area.CASES])

@@ -82,7 +82,7 @@ LEARNERS: dict[str, tuple[Any, str]] = {
 
 
 def _forest_of_order_2(crf: Any, folder: Path) -> Any:
-    chains = [list(range(-1, len(own) - 1)) for own in Y]
+    chains = [list(range(-1, len(labels) - 1)) for labels in Y]
     return LinearCRF(order=2).fit(X, Y, parents=chains)
 
 
@@ -100,8 +100,8 @@ CASES = [
     _case("TreeCRF", "other sides of a window", "window",
           window=each((1, 2, 3), (-1, 1), ("a", "b"), FAR + 1)),
     _case("TreeCRF", "trimming of all", "influence_trimming is 1.0", influence_trimming=1.0),
-    *(_case("LinearCRF", tried, message, **own) for tried, (own, message) in LINEAR.items()),
-    *(_case("HiddenUnitCRF", tried, message, **own) for tried, (own, message) in HIDDEN.items()),
+    *(_case("LinearCRF", tried, message, **more) for tried, (more, message) in LINEAR.items()),
+    *(_case("HiddenUnitCRF", tried, message, **more) for tried, (more, message) in HIDDEN.items()),
     _case("LinearCRF", "min_count above all counts", "min_count is 99", WORDS, min_count=99),
     _case("HiddenUnitCRF", "contrastive pretraining of words", "pretrain", WORDS,
           pretrain="contrastive"),

@@ -18,7 +18,7 @@ PATIENCE = 30.0
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """What might be harmed, and a look at it: equal looks before and after mean that it was not."""
+    """An object that a case might damage; equal looks before and after show that it did not."""
 
     name: str
     make: Callable[[], Any]
@@ -37,17 +37,17 @@ def each(*values: Any) -> Each:
     return Each(values)
 
 
-def values_of(given: Any) -> Each:
+def values_of(value: Any) -> Each:
     """Return the values to try: one, or those of `each`."""
-    return given if isinstance(given, Each) else Each((given,))
+    return value if isinstance(value, Each) else Each((value,))
 
 
-def arguments_of(given: dict[str, Any]) -> Each:
+def arguments_of(values: dict[str, Any]) -> Each:
     """Return the arguments to try; a dict for every value of the one that is `each` of some."""
-    for name, value in given.items():
+    for name, value in values.items():
         if isinstance(value, Each):
-            return Each({**given, name: own} for own in value)
-    return Each((given,))
+            return Each({**values, name: entry} for entry in value)
+    return Each((values,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,21 +72,21 @@ class Case:
 
     @property
     def name(self) -> str:
-        """For pytest and the page."""
+        """Return the name of the case for pytest and the page."""
         return f"{self.area}: {self.tried}"
 
     @property
     def n_inputs(self) -> int:
-        """How many inputs are tried."""
+        """Return the number of inputs that are tried."""
         return 1 if self.values is None else len(self.values)
 
 
 @dataclass
 class Outcome:
-    """What came of a case: the error, what it told, and what is wrong with that."""
+    """What came of a case: the error, its message, and what is wrong with that."""
 
     error: str = ""
-    told: str = ""
+    raised: str = ""
     seconds: float = 0.0
     problems: list[str] = field(default_factory=list)
 
@@ -106,7 +106,7 @@ def tried(case: Case, folder: Path) -> Outcome:
         value = () if case.values is None else (case.values[number],)
         with chdir(inner):
             outcome = (case.runs or refused)(case, subject, inner, value)
-        outcome.told = outcome.told.replace(str(inner), "FOLDER")
+        outcome.raised = outcome.raised.replace(str(inner), "FOLDER")
         outcomes.append(outcome)
         if number:
             outcomes[0].problems += [f"{value[0]!r}: {problem}" for problem in outcome.problems]
@@ -114,7 +114,7 @@ def tried(case: Case, folder: Path) -> Outcome:
 
 
 def refused(case: Case, subject: Subject, folder: Path, value: tuple[Any, ...]) -> Outcome:
-    """Whether the right error came, in one line, in time, and left all as it was."""
+    """Return whether the right error was raised, in one line and in time, and nothing changed."""
     thing = subject.make()
     before = subject.look(thing)
     outcome = Outcome()
@@ -122,7 +122,7 @@ def refused(case: Case, subject: Subject, folder: Path, value: tuple[Any, ...]) 
     try:
         result = case.attempt(thing, folder, *value)
     except Exception as error:
-        outcome.error, outcome.told = type(error).__name__, str(error)
+        outcome.error, outcome.raised = type(error).__name__, str(error)
         outcome.judge(isinstance(error, case.error), f"it is no {case.error.__name__}: {error!r}")
         judge_message(outcome, case.message)
     else:
@@ -135,7 +135,7 @@ def refused(case: Case, subject: Subject, folder: Path, value: tuple[Any, ...]) 
 
 def judge_message(outcome: Outcome, message: str) -> None:
     """One line, not long, and about the matter."""
-    told = outcome.told
-    outcome.judge(re.search(message, told) is not None, f"{message!r} is not in {told!r}")
-    outcome.judge("\n" not in told, f"more than one line: {told!r}")
-    outcome.judge(len(told) <= LONGEST, f"{len(told)} characters: {told!r}")
+    raised = outcome.raised
+    outcome.judge(re.search(message, raised) is not None, f"{message!r} is not in {raised!r}")
+    outcome.judge("\n" not in raised, f"more than one line: {raised!r}")
+    outcome.judge(len(raised) <= LONGEST, f"{len(raised)} characters: {raised!r}")

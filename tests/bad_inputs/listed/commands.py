@@ -86,15 +86,15 @@ def _in_shell(argv: list[str], shell: str) -> tuple[int, str, str]:
 
 def _told(case: Case, subject: Subject, folder: Path, line: tuple[Any, ...]) -> Outcome:
     begin = time.perf_counter()
-    found = Outcome("exit code 2")
+    outcome = Outcome("exit code 2")
     code, out, error, is_same = case.attempt(None, folder, *line)
-    found.seconds = time.perf_counter() - begin
-    found.told = error.removesuffix("\n")
-    found.judge(code == REFUSED, f"the exit code is {code}: {error[-LONGEST:]!r}")
-    found.judge(not out, f"on standard output there is {out[:LONGEST]!r}")
-    found.judge(found.told.startswith("crfx"), f"it does not say who speaks: {error!r}")
-    found.judge("Traceback" not in error, "there is a traceback")
-    found.judge(is_same, "files were left behind, or changed")
-    found.judge(found.seconds < PATIENCE, f"it took {found.seconds:.1f} s")
-    judge_message(found, case.message)
-    return found
+    outcome.seconds = time.perf_counter() - begin
+    outcome.raised = error.removesuffix("\n")
+    outcome.judge(code == REFUSED, f"the exit code is {code}: {error[-LONGEST:]!r}")
+    outcome.judge(not out, f"on standard output there is {out[:LONGEST]!r}")
+    outcome.judge(outcome.raised.startswith("crfx"), f"it does not say who speaks: {error!r}")
+    outcome.judge("Traceback" not in error, "there is a traceback")
+    outcome.judge(is_same, "files were left behind, or changed")
+    outcome.judge(outcome.seconds < PATIENCE, f"it took {outcome.seconds:.1f} s")
+    judge_message(outcome, case.message)
+    return outcome

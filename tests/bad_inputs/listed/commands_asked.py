@@ -29,7 +29,7 @@ def _ask(
 
 
 def _both(tried: str, argv: str, message: str, files: Files | None = None, **more: Any) -> Case:
-    """What `tag` and `eval` share: they read a model, and a file."""
+    """Return cases for `tag` and for `eval`, which both read a model and a file."""
     words, files = each(f"tag {argv}", f"eval {argv}"), {**MODEL, **(files or {})}
     return command("crfx tag and eval", tried, words, message, files, **more)
 
@@ -75,7 +75,7 @@ _ASKED = [
     _ask("tag", "a bad line after good ones, into a file", "m.crfx b.conll -o o.conll -q",
          "b.conll:4: it has 1 column", {"b.conll": BAD_LINE}),
     _ask("tag", "another probability",
-         each(*(f"m.crfx a.conll --min-probability {own}" for own in ("2", "x", "nan"))),
+         each(*(f"m.crfx a.conll --min-probability {value}" for value in ("2", "x", "nan"))),
          "--min-probability"),
     _ask("tag", "a way to write that there is not", "m.crfx a.conll --write xml", "--write"),
     _ask("eval", "a file without labels", "m.crfx b.conll", "b.conll:1: .*there are no labels",
@@ -134,11 +134,12 @@ _CONVERT = [
     _convert("text to a model", "a.conll -o m.crfx", "a.conll is not a model of CRFsuite"),
     _convert("a template for a model", "a.conll -o m.crfx --template a.conll",
              "a.conll|--template"),
-    _convert("another hash", each(*(f"a.conll -o b.npz --hashed {own}" for own in ("x", 0, 2**40))),
+    _convert("another hash",
+             each(*(f"a.conll -o b.npz --hashed {value}" for value in ("x", 0, 2**40))),
              "--hashed"),
     _convert("a hash for crfsuite", "a.conll -o b.crfsuite --hashed 8", "--hashed"),
     _convert("a bad line after good ones",
-             each(*(f"b.conll -o {own}" for own in ("o.crfsuite", "o.npz", "o.conll"))),
+             each(*(f"b.conll -o {name}" for name in ("o.crfsuite", "o.npz", "o.conll"))),
              "b.conll:4: it has 1 column", {"b.conll": BAD_LINE}),
     _convert("a label that CRFsuite cannot have", "b.conll -o b.crfsuite",
              "the label '@' cannot be written", {"b.conll": "a @\n"}),

@@ -24,9 +24,10 @@ def _ranker(path: Path) -> None:
 
     good = path.with_name("good-for-model.txt")
     good.write_text(GOOD)
-    found = letor.read(good)
+    queries = letor.read(good)
     good.unlink()
-    RankingCRF(sweeps=1, random_state=0).fit(found.X, found.relevance, group=found.group).save(path)
+    crf = RankingCRF(sweeps=1, random_state=0)
+    crf.fit(queries.X, queries.relevance, group=queries.group).save(path)
 
 
 def _labeller(path: Path) -> None:
@@ -48,7 +49,7 @@ def _train(tried: str, argv: str | Each, message: str, files: Files | None = Non
 
 
 def _with(tried: str, options: str | Each, message: str, files: Files | None = None) -> Case:
-    """Of a good file."""
+    """Return a case that runs the command with these options on a valid file."""
     return _train(tried, with_words("good.txt --model m.crfx", options), message, files)
 
 
@@ -67,8 +68,8 @@ def _ask(
 
 CASES = [
     command("crfx", "a command that there is not", "trian", "invalid choice: 'trian'"),
-    _demo("another number of strings", each(*(f"--strings {own}" for own in (0, 1, -5, "x", 2.5))),
-          "--strings"),
+    _demo("another number of strings",
+          each(*(f"--strings {value}" for value in (0, 1, -5, "x", 2.5))), "--strings"),
     _demo("strings of nothing", "--strings", "--strings: expected one argument"),
     _demo("another seed", each("--seed -1", "--seed x"), "--seed"),
     _demo("a word too many", "now", "now"),
@@ -105,7 +106,7 @@ CASES = [
           "wide.txt has a feature 9: there may be 2", WIDE),
     _with("a scorer that there is not", "--scorer net", "--scorer"),
     _with("an objective that there is not", "--objective map", "--objective"),
-    _with("another temperature", each(*(f"--temperature {own}" for own in ("0", "nan", "hot"))),
+    _with("another temperature", each(*(f"--temperature {value}" for value in ("0", "nan", "hot"))),
           "temperature"),
     _with("a temperature for the likelihood", "--objective likelihood --temperature 1",
           "temperature is 1.0"),
@@ -115,8 +116,8 @@ CASES = [
           "is not NAME=VALUE"),
     _with("--set of another argument", each("--set speed=3", "--set seed=3"),
           "RankingCRF has no argument '(speed|seed)'"),
-    _with("--set of another value", each(*(f"--set sweeps={own}" for own in ("-1", "x", "[1]"))),
-          "sweeps is "),
+    _with("--set of another value",
+          each(*(f"--set sweeps={value}" for value in ("-1", "x", "[1]"))), "sweeps is "),
     _with("--set of the other scorer", "--set max_depth=3",
           "max_depth is 3, but scorer is 'linear'"),
     _with("--set of an option", each("--set n_jobs=3", "--set scorer=trees"),

@@ -13,7 +13,7 @@ def _without(tried: str, argv: str, message: str) -> Case:
 
 def _set(setting: str | Each, message: str, model: str = "linear") -> Case:
     settings = values_of(setting)
-    options = Each(f"--model {model} --set {own}" for own in settings)
+    options = Each(f"--model {model} --set {setting}" for setting in settings)
     return train(f"--set {settings[0]} ({model})", options, message)
 
 

@@ -24,9 +24,9 @@ TAGS = [["B-X", "I-X", "O"], list("OOOO"), ["O", "B-X"], list("OOOOO")]
 CHAINS = [list(range(-1, length - 1)) for length in LENGTHS]
 
 
-def allowed(*own: Any) -> list[Any]:
-    """Of the first instance; all others may have any label."""
-    return [list(own), *([None] * length for length in LENGTHS[1:])]
+def allowed(*sets: Any) -> list[Any]:
+    """Return allowed labels that restrict the first instance only."""
+    return [list(sets), *([None] * length for length in LENGTHS[1:])]
 
 
 CONSTRAINTS: dict[str, tuple[Any, str]] = {
@@ -49,9 +49,9 @@ CONSTRAINTS: dict[str, tuple[Any, str]] = {
         "instance 0"),
 }  # fmt: skip
 MADE: dict[str, tuple[dict[str, Any], str, Any]] = {
-    "no list of pairs": (each(*({"forbidden": own} for own in (None, "AB", ["A"]))),
+    "no list of pairs": (each(*({"forbidden": value} for value in (None, "AB", ["A"]))),
         "forbidden", ValueError),
-    "no list of labels": (each(*({"start_forbidden": own} for own in ("A", 1, {"A": 1}))),
+    "no list of labels": (each(*({"start_forbidden": value} for value in ("A", 1, {"A": 1}))),
         "start_forbidden is .*: pass a list", ValueError),
     "an argument that there is not": ({"middle": ["A"]}, "middle", TypeError),
 }  # fmt: skip
@@ -71,7 +71,7 @@ ALLOWED: dict[str, tuple[Any, str]] = {
     "a list of lists": (allowed(None, [["A"]], None), "instance 0, position 1"),
     "a number at a position": (allowed(None, 7, None), "instance 0, position 1: .*7"),
     "an instance that is no list": (
-        each(*([own, *allowed()[1:]] for own in (
+        each(*([value, *allowed()[1:]] for value in (
             {"A", "B", None}, frozenset(("A", "B", None)), {0: "A", 1: "A", 2: "B"}, np.array("A")
         ))),
         "instance 0: allowed holds",
@@ -79,27 +79,27 @@ ALLOWED: dict[str, tuple[Any, str]] = {
 }  # fmt: skip
 
 
-def _constrained(tried: str, given: Any, message: str) -> Case:
+def _constrained(tried: str, value: Any, message: str) -> Case:
     def attempt(crf: Any, folder: Path, value: Any) -> Any:
         return crf.set_params(constraints=value).fit(X, Y)
 
-    area, values = "estimators, constraints", values_of(given)
+    area, values = "estimators, constraints", values_of(value)
     return Case(area, tried, attempt, message, subjects=only_unfitted(), values=values)
 
 
-def _made(tried: str, given: Any, message: str, error: Any) -> Case:
+def _made(tried: str, value: Any, message: str, error: Any) -> Case:
     def attempt(subject: Any, folder: Path, arguments: dict[str, Any]) -> Any:
         return Constraints(**arguments)
 
     area = "estimators, constraints"
-    return Case(area, tried, attempt, message, error, (NOTHING,), values_of(given))
+    return Case(area, tried, attempt, message, error, (NOTHING,), values_of(value))
 
 
-def _predict(tried: str, given: Any, message: str) -> Case:
+def _predict(tried: str, value: Any, message: str) -> Case:
     def attempt(crf: Any, folder: Path, value: Any) -> Any:
         return crf.predict(X, allowed=value)
 
-    area, values = "estimators, allowed", values_of(given)
+    area, values = "estimators, allowed", values_of(value)
     return Case(area, tried, attempt, message, subjects=only_fitted(), values=values)
 
 
@@ -120,19 +120,19 @@ def _fit_forest_ends(crf: Any, folder: Path) -> Any:
 
 
 CASES = [
-    *(_constrained(tried, *given) for tried, given in CONSTRAINTS.items()),
-    *(_made(tried, *given) for tried, given in MADE.items()),
+    *(_constrained(tried, *value) for tried, value in CONSTRAINTS.items()),
+    *(_made(tried, *value) for tried, value in MADE.items()),
     Case("estimators, constraints", "a scheme for forests", _fit_forest, "is for chains",
          subjects=only_unfitted()),
     Case("estimators, constraints", "an end of forests", _fit_forest_ends, "has no last position",
          subjects=only_unfitted()),
-    *(_predict(tried, *given) for tried, given in ALLOWED.items()),
+    *(_predict(tried, *value) for tried, value in ALLOWED.items()),
     Case("estimators, allowed", "labels that the truth does not have, in training",
          lambda crf, folder: crf.fit(X, Y, allowed=allowed("B", None, None)),
          "instance 0, position 0", subjects=unfitted_and_fitted()),
-    _ask("another probability", lambda crf, own: crf.predict(X, min_probability=own),
+    _ask("another probability", lambda crf, value: crf.predict(X, min_probability=value),
          "min_probability is ", 2.0, -0.1, NAN, "high", True),
     _ask("spans of labels that are no tags",
-         lambda crf, own: crf.predict_spans(X, min_probability=own), "'A'|probability is 0.0",
+         lambda crf, value: crf.predict_spans(X, min_probability=value), "'A'|probability is 0.0",
          None, 0.0),
 ]  # fmt: skip

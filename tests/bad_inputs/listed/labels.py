@@ -28,7 +28,7 @@ def first(*labels: Any) -> list[Any]:
     return [list(labels), *Y[1:]]
 
 
-PADDED = np.array([[*own, *"O" * (5 - len(own))] for own in Y])
+PADDED = np.array([[*labels, *"O" * (5 - len(labels))] for labels in Y])
 LABELS: dict[str, tuple[Any, str]] = {
     "None": (None, "y is missing"),
     "no list": (each(3, "ABAB", print), "y is .*, not a list of labels"),
@@ -43,30 +43,31 @@ LABELS: dict[str, tuple[Any, str]] = {
         "instance 0: y holds",
     ),
     "a dict": (dict(enumerate(Y)), "y"),
-    "all unknown": (each(*([[own] * n for n in LENGTHS] for own in (None, NAN))),
+    "all unknown": (each(*([[value] * n for n in LENGTHS] for value in (None, NAN))),
                     "y has no known label"),
     "labels of several kinds": (
         each(first("A", 1, "B"), first("A", b"B", "B"), first("A", object(), "A"),
-             [[print, len, print], *Y[1:]], [[1j * n for n in range(len(own))] for own in Y]),
+             [[print, len, print], *Y[1:]], [[1j * n for n in range(len(labels))] for labels in Y]),
         "y mixes labels that cannot be compared",
     ),
     "a label that is no single value": (
-        each(*(first("A", own, "A")
-               for own in (["B"], {"B"}, {"B": 1}, np.eye(2), bytearray(b"B")))),
+        each(*(first("A", value, "A")
+               for value in (["B"], {"B"}, {"B": 1}, np.eye(2), bytearray(b"B")))),
         "instance 0, position 1: y holds",
     ),
-    "one-hot labels": ([np.eye(2)[[0] * len(own)] for own in Y], "instance 0, position 0: y holds"),
+    "one-hot labels": ([np.eye(2)[[0] * len(labels)] for labels in Y],
+        "instance 0, position 0: y holds"),
     "padded labels": (PADDED,
         r"y is padded, cut it: \[own\[:len\(x\)\] for own, x in zip\(y, X\)\]"),
     "an infinite label": (first(1.0, INF, 2.0), "instance 0, position 1: y holds inf|y mixes"),
 }  # fmt: skip
 
 
-def _fit(area: str, tried: str, message: str, names: Any = LABELLERS, **given: Any) -> Case:
+def _fit(area: str, tried: str, message: str, names: Any = LABELLERS, **arguments: Any) -> Case:
     def attempt(crf: Any, folder: Path, arguments: dict[str, Any]) -> Any:
         return crf.fit(**{"X": X, "y": Y, **arguments})
 
-    subjects, values = unfitted_and_fitted(names), arguments_of(given)
+    subjects, values = unfitted_and_fitted(names), arguments_of(arguments)
     return Case(f"estimators, {area}", tried, attempt, message, subjects=subjects, values=values)
 
 
@@ -85,7 +86,7 @@ WEIGHTS: dict[str, tuple[Any, str]] = {
         r"sample_weight has shape .*: pass one weight per instance, 4"),
     "no numbers": (each(["a"] * 4, [1j] * 4, {"A": 1.0}, [[1.0], [1.0, 2.0], [1.0], [1.0]]),
         "sample_weight is not a list of numbers"),
-    "out of range": (each(*([1, 1, own, 1] for own in (-1, NAN, INF, None))),
+    "out of range": (each(*([1, 1, value, 1] for value in (-1, NAN, INF, None))),
         "instance 2: its weight .* is not 0 or more"),
     "all 0": ([0.0] * 4, "sample_weight is zero for every instance"),
     "beyond all sums": ([1e308] * 4, "sample_weight|weight"),
@@ -121,7 +122,7 @@ WITH_TYPES = [name for name in LABELLERS if name != "TreeCRF"]
 TYPES: dict[str, tuple[Any, str]] = {
     "negative": ([[0, -1, 0], *([0] * n for n in LENGTHS[1:])],
         "instance 0, position 1: edge type"),
-    "of another type": (each(*([[own] * n for n in LENGTHS] for own in (0.5, "a", None))),
+    "of another type": (each(*([[value] * n for n in LENGTHS] for value in (0.5, "a", None))),
         "edge_types has dtype"),
     "too few": ([[0], *([0] * n for n in LENGTHS[1:])], "instance 0: edge_types has 1 entries"),
     "too few instances": ([[0, 0, 0]], "edge_types has 1 instances but X has 4"),
@@ -133,18 +134,18 @@ TYPES: dict[str, tuple[Any, str]] = {
 CLASS_WEIGHTS: dict[str, tuple[Any, str]] = {
     "no dict": (each([1.0, 2.0], "equal"), "class_weight is "),
     "of another label": ({"Z": 2.0}, "class_weight has the label 'Z', which y has not"),
-    "out of range": (each(*({"A": own} for own in (-1.0, NAN, INF, "2", None))),
+    "out of range": (each(*({"A": value} for value in (-1.0, NAN, INF, "2", None))),
         "class_weight of 'A' is .*: it must be 0 or more"),
     "all 0": ({"A": 0.0, "B": 0.0}, "class_weight is 0 for every label"),
     "beyond all sums": ({"A": 1e300}, "class_weight of 'A' is 1e\\+300"),
 }  # fmt: skip
 
 
-def _weighted(tried: str, given: Any, message: str) -> Case:
+def _weighted(tried: str, value: Any, message: str) -> Case:
     def attempt(crf: Any, folder: Path, value: Any) -> Any:
         return crf.set_params(class_weight=value).fit(X, Y)
 
-    area, values = "estimators, class_weight", values_of(given)
+    area, values = "estimators, class_weight", values_of(value)
     return Case(area, tried, attempt, message, subjects=only_unfitted(), values=values)
 
 
@@ -153,14 +154,14 @@ CASES = [
     *(_fit("y", tried, message, y=y) for tried, (y, message) in LABELS.items()),
     *(_fit("y", tried, message, y=y, **STACK) for tried, (y, message) in STACKED_LABELS.items()),
     *(
-        _fit("sample_weight", tried, message, sample_weight=own)
-        for tried, (own, message) in WEIGHTS.items()
+        _fit("sample_weight", tried, message, sample_weight=value)
+        for tried, (value, message) in WEIGHTS.items()
     ),
-    *(_weighted(tried, *given) for tried, given in CLASS_WEIGHTS.items()),
-    *(_fit("parents", tried, message, parents=own) for tried, (own, message) in PARENTS.items()),
+    *(_weighted(tried, *value) for tried, value in CLASS_WEIGHTS.items()),
+    *(_fit("parents", tried, message, parents=up) for tried, (up, message) in PARENTS.items()),
     *(
-        _fit("edge_types", tried, message, WITH_TYPES, edge_types=own)
-        for tried, (own, message) in TYPES.items()
+        _fit("edge_types", tried, message, WITH_TYPES, edge_types=value)
+        for tried, (value, message) in TYPES.items()
     ),
     _fit("edge_types", "to a TreeCRF", "make the type a feature of the position", ["TreeCRF"],
          edge_types=[[0] * length for length in LENGTHS]),

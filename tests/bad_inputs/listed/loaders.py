@@ -105,7 +105,7 @@ def _without(suffix: str, estimator: str = "GBCRF") -> Attempt:
 
 def _trees(raw: bytes) -> Attempt:
     def change(members: dict[str, bytes]) -> dict[str, bytes]:
-        return {name: raw if name.endswith(".ubj") else own for name, own in members.items()}
+        return {name: raw if name.endswith(".ubj") else old for name, old in members.items()}
 
     return _rewritten("GBCRF", change)
 
@@ -131,7 +131,7 @@ MODEL: dict[str, tuple[Any, str]] = {
         _spoilt(lambda raw: raw[:400] + bytes(255 - b for b in raw[400:700]) + raw[700:]),
         NOT_A_MODEL),
     "another version": (
-        each(*(_manifest(format_version=own) for own in (99, 0, "1", True))), "upgrade crfx"),
+        each(*(_manifest(format_version=value) for value in (99, 0, "1", True))), "upgrade crfx"),
     "a class that there is not": (
         each(_manifest(**{"class": "SVM"}), _manifest(**{"class": "os.system"})),
         "holds a (SVM|os.system)"),
@@ -168,10 +168,10 @@ MODEL: dict[str, tuple[Any, str]] = {
 }  # fmt: skip
 
 
-def _letor(raw: bytes, name: str = "f.txt", **own: Any) -> Attempt:
+def _letor(raw: bytes, name: str = "f.txt", **arguments: Any) -> Attempt:
     def attempt(subject: Any, folder: Path) -> Any:
         (folder / name).write_bytes(raw)
-        return letor.read(name, **own)
+        return letor.read(name, **arguments)
 
     return attempt
 
@@ -182,19 +182,19 @@ LETOR: dict[str, tuple[Any, str]] = {
     "no documents": (each(_letor(b""), _letor(b"\n\n  \n"), _letor(b"# nothing\n")),
                      "f.txt has no documents"),
     "another relevance": (
-        each(*(_letor(GOOD + own + b" qid:2 1:1\n") for own in (b"-1", b"nan", b"inf", b"high"))),
+        each(*(_letor(GOOD + bad + b" qid:2 1:1\n") for bad in (b"-1", b"nan", b"inf", b"high"))),
         "f.txt, line 3: relevance is '(-1|nan|inf|high)'"),
     "bytes that are no text": (_letor(b"\xff\xfe\x00\x01\n"), "f.txt, line 1"),
     "no query": (_letor(b"1 1:0.5\n"), "f.txt, line 1: there is no query"),
     "another query": (
-        each(*(_letor(b"1 qid:" + own + b" 1:1\n") for own in (b"a", b"", b"9" * 20))),
+        each(*(_letor(b"1 qid:" + value + b" 1:1\n") for value in (b"a", b"", b"9" * 20))),
         "f.txt, line 1: query is '(a||9*)'"),
-    "no feature": (each(*(_letor(b"1 qid:1 " + own + b"\n") for own in (b"0:1", b"-1:1", b"7"))),
+    "no feature": (each(*(_letor(b"1 qid:1 " + pair + b"\n") for pair in (b"0:1", b"-1:1", b"7"))),
                    "f.txt, line 1: '(0:1|-1:1|7)' is no feature"),
     "features that do not rise": (each(_letor(b"1 qid:1 2:1 1:1\n"), _letor(b"1 qid:1 1:1 1:1\n")),
                                   "feature 1 comes after feature [12]"),
     "another value of a feature": (
-        each(*(_letor(b"1 qid:1 1:" + own + b"\n") for own in (b"x", b"nan", b"1e300", b""))),
+        each(*(_letor(b"1 qid:1 1:" + value + b"\n") for value in (b"x", b"nan", b"1e300", b""))),
         "f.txt, line 1: feature 1 is '(x|nan|1e300|)'"),
     "feature 10**9": (_letor(b"1 qid:1 1000000000:1\n"), "f.txt, line 1: feature 1000000000"),
     "a query that comes back": (_letor(GOOD + b"1 qid:2 1:1\n1 qid:1 1:1\n"),
@@ -274,8 +274,8 @@ def _attempted(subject: Any, folder: Path, attempt: Attempt) -> Any:
 
 def _cases(area: str, attempt: Callable[..., Any], tries: dict[str, tuple[Any, str]]) -> list[Case]:
     return [
-        Case(area, tried, attempt, message, values=values_of(given))
-        for tried, (given, message) in tries.items()
+        Case(area, tried, attempt, message, values=values_of(value))
+        for tried, (value, message) in tries.items()
     ]
 
 

@@ -18,7 +18,7 @@ NAN, INF = np.nan, np.inf
 
 def with_entry(value: Any) -> list[Any]:
     """Good matrices but for one entry, in instance 1, position 2, feature 1."""
-    changed = [own.copy() for own in X]
+    changed = [x.copy() for x in X]
     changed[1][2, 1] = value
     return changed
 
@@ -37,16 +37,16 @@ def bad_csr(indices: Any, indptr: Any, data: Any = (1.0, 1.0, 1.0)) -> Any:
     return matrix
 
 
-FRAMES = [pandas.DataFrame(own, columns=list("abc")) for own in X]
-SPARSE = [sparse.csr_matrix(own) for own in X]
+FRAMES = [pandas.DataFrame(x, columns=list("abc")) for x in X]
+SPARSE = [sparse.csr_matrix(x) for x in X]
 TEXT = pandas.DataFrame({"a": ["x", "y", "z"], "b": [1.0, 2.0, 3.0], "c": [0.0, 0.0, 0.0]})
 TWICE = pandas.DataFrame(X[0], columns=["a", "a", "b"])
 DATED = pandas.DataFrame({"a": pandas.to_datetime(["2020-01-01"] * 3), "b": [1, 2, 3]})
 ENDLESS = pandas.DataFrame({"a": [1.0, INF, 2.0], "b": [1, 2, 3]})
 
 PADDED = np.zeros((4, 5, 3))
-for number, own in enumerate(X):
-    PADDED[number, : len(own)] = own
+for number, x in enumerate(X):
+    PADDED[number, : len(x)] = x
 
 TRIED: dict[str, tuple[Any, str]] = {
     "no list": (each(None, 3, print), "X is .*: pass a list"),
@@ -63,7 +63,7 @@ TRIED: dict[str, tuple[Any, str]] = {
     "four axes": (np.zeros((4, 3, 3, 1)), r"X has shape \(4, 3, 3, 1\)"),
     "rows of unequal lengths": (first([[1.0, 2.0, 3.0], [1.0], [2.0]]), "instance 0: .*unequal"),
     "instances of unequal width": (first(X[0][:, :2]), "instance 1: X has 3 features"),
-    "no features": ([own[:, :0] for own in X], "X has no features"),
+    "no features": ([x[:, :0] for x in X], "X has no features"),
     "only empty instances": ([np.zeros((0, 3))] * 4, "every instance of X is empty"),
     "text among numbers": (first(np.array([["1", "a", "2"]] * 3)), "instance 0: .*pass numbers"),
     "objects": (each(first(X[0].astype(object)), first([[1.0, None, 2.0]] * 3)),
@@ -100,18 +100,18 @@ TRIED: dict[str, tuple[Any, str]] = {
     "an array among frames": ([FRAMES[0], X[1], *FRAMES[2:]], "instance 1: X is no data frame"),
     "a matrix among words": ([[{"a": 1.0}] * 3, *X[1:]], "instance 1"),
     "rows in a list without lengths": (STACKED.tolist(), r"instance 0: X .*one matrix, np.array"),
-    "one feature a position, of one axis": ([own[:, 0] for own in X], r"0: X .*reshape\(-1, 1\)"),
+    "one feature a position, of one axis": ([x[:, 0] for x in X], r"0: X .*reshape\(-1, 1\)"),
     "sentences as texts": (["a b c", "a b c d", "a b", "a b c d e"], r"text.split\(\)"),
     "padded": (PADDED, r"if X is padded, cut it: \[x\[:len\(own\)\] for x, own in zip\(X, y\)\]"),
 }  # fmt: skip
 
 
-def _case(tried: str, given: Any, message: str) -> Case:
+def _case(tried: str, value: Any, message: str) -> Case:
     def attempt(crf: Any, folder: Path, value: Any) -> Any:
         return crf.fit(value, Y[: len(value)] if isinstance(value, list) else Y)
 
     subjects = unfitted_and_fitted()
-    return Case(AREA, tried, attempt, message, subjects=subjects, values=values_of(given))
+    return Case(AREA, tried, attempt, message, subjects=subjects, values=values_of(value))
 
 
 NO_LENGTHS: dict[str, tuple[Any, str]] = {
@@ -136,8 +136,8 @@ def _fit(tried: str, X: Any, y: Any, message: str, lengths: Any = None) -> Case:
 
 
 CASES = [
-    *(_case(tried, *given) for tried, given in TRIED.items()),
-    *(_fit(tried, STACKED, FLAT, message, own) for tried, (own, message) in NO_LENGTHS.items()),
+    *(_case(tried, *value) for tried, value in TRIED.items()),
+    *(_fit(tried, STACKED, FLAT, message, value) for tried, (value, message) in NO_LENGTHS.items()),
     _fit("lengths beside a list", X, Y, "lengths are given, but X is a list", list(LENGTHS)),
     _fit("a padded array beside lengths", PADDED, Y,
          r"padded, cut it, \[x\[:n\] for x, n in zip\(X, lengths\)\]", list(LENGTHS)),

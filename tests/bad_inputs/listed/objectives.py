@@ -35,27 +35,27 @@ def _fit(tried: str, message: str, y: Any = Y, names: Any = LABELLERS, **argumen
     return Case(AREA, tried, attempt, message, subjects=subjects, values=values)
 
 
-UNKNOWN = [[None, *own[1:]] for own in Y]
+UNKNOWN = [[None, *labels[1:]] for labels in Y]
 NO_PSEUDO = [name for name in LABELLERS if name != "TreeCRF"]
 """It begins with rounds of the pseudo-likelihood, and has no others here."""
 COSTS = [[1.0, 2.0], np.zeros((2, 3)), [[1.0, 1.0], [1.0, 0.0]], 1.0 - np.eye(3)]
 """No matrix, not square, a cost of the truth, and of three labels."""
 
 CASES = [
-    _made("KL at a temperature", lambda own: KL(temperature=own), "temperature is .*: it must be",
-          0, -1.0, NAN, INF, "hot"),
+    _made("KL at a temperature", lambda value: KL(temperature=value),
+          "temperature is .*: it must be", 0, -1.0, NAN, INF, "hot"),
     _made("KL of no candidates", lambda: KL(n_candidates=0), "n_candidates is 0"),
     _made("KL of candidates from nowhere", lambda: KL(candidates="x"), "candidates is 'x'"),
-    _made("KL with a seed", lambda own: KL(seed=own), "seed is (-1|None)", -1, None),
-    _made("augmented by a weight", lambda own: LossAugmented(weight=own),
+    _made("KL with a seed", lambda value: KL(seed=value), "seed is (-1|None)", -1, None),
+    _made("augmented by a weight", lambda value: LossAugmented(weight=value),
           "weight is .*: it must lie between", -1, NAN, 1e30, True),
     _made("scaled by 0 samples", lambda: LossScaled(n_samples=0), "n_samples is 0"),
-    _made("scaled up to a length", lambda own: LossScaled(longest=own), "longest is (-1|1.5)",
+    _made("scaled up to a length", lambda value: LossScaled(longest=value), "longest is (-1|1.5)",
           -1, 1.5),
-    _made("expected loss of candidates", lambda own: ExpectedLoss(n_candidates=own),
+    _made("expected loss of candidates", lambda value: ExpectedLoss(n_candidates=value),
           "n_candidates is .*: it must be a whole number between", 1, 10**12),
     _made("a setting that KL has not", lambda: KL(heat=1), "heat", error=TypeError),
-    _made("something else than costs", lambda own: CostMatrix([[0.0, own], [1.0, 0.0]]),
+    _made("something else than costs", lambda value: CostMatrix([[0.0, value], [1.0, 0.0]]),
           "the cost matrix holds something else than costs", -1.0, NAN),
     _made("costs of text", lambda: CostMatrix([["a", "b"], ["c", "d"]]), "cost"),
     _made("ragged costs", lambda: CostMatrix([[0.0], [1.0, 0.0]]), "cost"),
@@ -67,8 +67,9 @@ CASES = [
          objective=CostMatrix([[0.0, 1.0], [1.0, 0.0]])),
     _fit("a task loss that there is not", "task_loss is 'x'", objective="kl", task_loss="x"),
     _fit("a task loss that is not used", "task_loss", task_loss="hamming"),
-    _fit("spans of labels that are no tags", "span_f1|tags|label", [[1] * len(own) for own in Y],
-         NO_PSEUDO, objective="expected_loss", task_loss="span_f1"),
+    _fit("spans of labels that are no tags", "span_f1|tags|label",
+         [[1] * len(labels) for labels in Y], NO_PSEUDO,
+         objective="expected_loss", task_loss="span_f1"),
     _fit("a margin that grows with whole losses", "sum over positions",
          objective="loss_augmented", task_loss="zero_one"),
     _fit("unknown labels for the expected loss", "unknown|needs every label", UNKNOWN,

@@ -1,4 +1,4 @@
-"""What a fitted model is asked that it cannot answer."""
+"""Invalid inputs to the predictions of a fitted model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from listed.subjects import FLAT, LENGTHS, STACKED, X, Y, only_fitted, only_unfi
 
 AREA = "estimators, predicting"
 NAN, INF = np.nan, np.inf
-FRAMES = [pandas.DataFrame(own, columns=list("abc")) for own in X]
+FRAMES = [pandas.DataFrame(x, columns=list("abc")) for x in X]
 CHAINS = [list(range(-1, length - 1)) for length in LENGTHS]
 
 
@@ -51,7 +51,9 @@ def _with(**changes: Any) -> Callable[[Any], Any]:
 
 ROUNDS = ["GBCRF", "TreeCRF"]
 NO_ROUNDS = ["HiddenUnitCRF", "LinearCRF"]
-CATEGORIES = [own.assign(d=pandas.Categorical(["x"] * len(own), ["x", "y"])) for own in FRAMES]
+CATEGORIES = [
+    frame.assign(d=pandas.Categorical(["x"] * len(frame), ["x", "y"])) for frame in FRAMES
+]
 
 CASES = [
     _unfitted("to predict before fit", lambda crf: crf.predict(X),
@@ -62,10 +64,10 @@ CASES = [
               lambda crf: crf.score(X, Y)),
     _unfitted("attributes before fit", lambda crf: crf.transitions_,
               lambda crf: crf.n_features_in_),
-    _ask("no list", lambda crf, own: crf.predict(own), "X is (None|1): pass a list",
+    _ask("no list", lambda crf, value: crf.predict(value), "X is (None|1): pass a list",
          values=each(None, 1)),
     _ask("a text", lambda crf: crf.predict("abc"), "wrap a single instance in a list"),
-    _ask("other features", lambda crf, own: crf.predict([own]),
+    _ask("other features", lambda crf, value: crf.predict([value]),
          "X has [245] features, but crfx is expecting 3",
          values=each(X[0][:, :2], np.ones((2, 4)), sparse.csr_matrix((2, 5)))),
     _ask("infinity", lambda crf: crf.predict([np.full((2, 3), INF)]),
@@ -96,20 +98,20 @@ CASES = [
          .fit(X, Y, parents=CHAINS)
          .predict(X[:1], parents=[[1, 2, 0]]),
          "instance 0, position .*cycle", names=["LinearCRF"]),
-    _ask("another number of rounds", lambda crf, own: crf.predict_marginals(X, n_rounds=own),
+    _ask("another number of rounds", lambda crf, value: crf.predict_marginals(X, n_rounds=value),
          "n_rounds is .*: the model has 2 rounds", names=ROUNDS,
          values=each(3, -1, 1.5, "1", True)),
     _ask("rounds of a model without", lambda crf: crf.predict(X, n_rounds=1),
          "is not built in rounds", names=NO_ROUNDS),
-    _ask("another number of labellings", lambda crf, own: crf.predict_kbest(X, own),
+    _ask("another number of labellings", lambda crf, value: crf.predict_kbest(X, value),
          "k is .*: pass how many labellings", values=each(0, -1, 1.5, "a", None, True, 2**62)),
-    _ask("another number of samples", lambda crf, own: crf.sample(X, own), "n is (-1|1.5|'a'|11)",
-         values=each(-1, 1.5, "a", 2**60)),
-    _ask("samples with another seed", lambda crf, own: crf.sample(X, random_state=own),
+    _ask("another number of samples", lambda crf, value: crf.sample(X, value),
+         "n is (-1|1.5|'a'|11)", values=each(-1, 1.5, "a", 2**60)),
+    _ask("samples with another seed", lambda crf, value: crf.sample(X, random_state=value),
          "(random_state|seed) is ('a'|-1|1.5|nan)", values=each("a", -1, 1.5, NAN)),
-    _ask("to judge without labels", lambda crf, own: getattr(crf, own)(X, None), "y is missing",
-         values=each("log_likelihood", "score")),
-    _ask("to judge too few labels", lambda crf, own: getattr(crf, own)(X, Y[:1]),
+    _ask("to judge without labels", lambda crf, method: getattr(crf, method)(X, None),
+         "y is missing", values=each("log_likelihood", "score")),
+    _ask("to judge too few labels", lambda crf, method: getattr(crf, method)(X, Y[:1]),
          "y has 1 instances but X has 4", values=each("log_likelihood", "score")),
     _ask("log likelihood of a list as label",
          lambda crf: crf.log_likelihood(X[:1], [["A", ["B"], "A"]]),
@@ -128,7 +130,7 @@ CASES = [
          names=ROUNDS),
     _ask("to explain several instances", lambda crf: crf.explain(X), "explain takes one instance"),
     _ask("to explain nothing", lambda crf: crf.explain(None), "X is|X has shape"),
-    _ask("to explain another position", lambda crf, own: crf.explain(X[0], positions=own),
+    _ask("to explain another position", lambda crf, value: crf.explain(X[0], positions=value),
          "position (99|-1) is not there: the instance has 3", values=each([99], -1)),
     _ask("to explain positions of text", lambda crf: crf.explain(X[0], positions="all"),
          "positions is 'all': pass whole numbers"),

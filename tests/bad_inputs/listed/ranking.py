@@ -29,17 +29,17 @@ NAN, INF = np.nan, np.inf
 
 def changed(values: Any, place: int, value: Any) -> list[Any]:
     """Good values but for one."""
-    found = list(values)
-    found[place] = value
-    return found
+    changed = list(values)
+    changed[place] = value
+    return changed
 
 
-def _fit(tried: str, message: str, **given: Any) -> Case:
+def _fit(tried: str, message: str, **arguments: Any) -> Case:
     def attempt(crf: Any, folder: Path, arguments: dict[str, Any]) -> Any:
         known = {"X": DOCUMENTS, "relevance": RELEVANCE, "group": GROUP, **arguments}
         return crf.fit(known.pop("X"), known.pop("relevance"), **known)
 
-    subjects, values = unfitted_and_fitted(RANKERS), arguments_of(given)
+    subjects, values = unfitted_and_fitted(RANKERS), arguments_of(arguments)
     return Case(AREA, tried, attempt, message, subjects=subjects, values=values)
 
 
@@ -55,13 +55,13 @@ def _ask(
 
 def _shards(
     tried: str, message: str, *, scorer: str = "trees", y: Any = RELEVANCE, has: Any = None,
-    **given: Any,
+    **arguments: Any,
 ) -> Case:  # fmt: skip
     """Fit on shards that have more than features and relevance, with more arguments."""
 
     def attempt(crf: Any, folder: Path) -> Any:
         shards = write_shards("queries", DOCUMENTS, y, lengths=GROUP, **(has or {}))
-        return crf.fit(shards.X, shards.y, **given)
+        return crf.fit(shards.X, shards.y, **arguments)
 
     names = [name for name in RANKERS if ("trees" in name) == (scorer == "trees")]
     return Case(AREA, tried, attempt, message, subjects=unfitted_and_fitted(names))
@@ -98,7 +98,7 @@ CASES = [
     _fit("relevance of another shape", "relevance has shape",
          relevance=each(1.0, [1, 2], np.ones((12, 1)))),
     _fit("relevance out of range", "query 1, document 1: relevance is .*must be finite",
-         relevance=each(*(changed(RELEVANCE, 7, own) for own in (-1, NAN, INF, None)))),
+         relevance=each(*(changed(RELEVANCE, 7, value) for value in (-1, NAN, INF, None)))),
     _fit("equal relevance", "no query has documents of two relevance levels", relevance=[1] * 12),
     _fit("gains beyond float64", "use gain='linear'", relevance=changed(RELEVANCE, 0, 2000)),
     _fit("no group", "group is missing", group=None),
@@ -133,11 +133,11 @@ CASES = [
             has={"sample_weight": [1.0, 1.0]}, sample_weight=[1.0, 1.0]),
     _shards("shards with edge types", "the shards have edge_types", has={"edge_types": [0] * 12}),
     _shards("shards of labels", "relevance is not a list of numbers", y=["good"] * 12),
-    _ask("before fit", lambda crf, own: own(crf), "is not fitted: call fit first", NotFittedError,
+    _ask("before fit", lambda crf, call: call(crf), "is not fitted: call fit first", NotFittedError,
          only_unfitted(RANKERS),
          each(lambda crf: crf.predict(DOCUMENTS), lambda crf: crf.rank(DOCUMENTS, GROUP),
               lambda crf: crf.score(*WATCHED), lambda crf: crf.save("m.crfx"))),
-    _ask("predict of other width", lambda crf, own: crf.predict(own),
+    _ask("predict of other width", lambda crf, X: crf.predict(X),
          "X has 2 features, but crfx is expecting 3",
          values=each(DOCUMENTS[:, :2], [DOCUMENTS[:, :2]])),
     _ask("predict of None", lambda crf: crf.predict(None), "X"),
@@ -152,7 +152,7 @@ CASES = [
          lambda crf, folder: RankingCRF().fit(np.ones((8, 1)), np.arange(8.0), group=[8]),
          "query 0: it has 8 relevance levels"),
     Case(AREA, "a metric that gives text",
-         lambda crf, folder: RankingCRF(eval_metric=lambda *given: "good").fit(
+         lambda crf, folder: RankingCRF(eval_metric=lambda *args: "good").fit(
              DOCUMENTS, RELEVANCE, group=GROUP, eval_set=WATCHED),
          "eval_metric gave 'good'"),
     Case(AREA, "10**12 subsets",

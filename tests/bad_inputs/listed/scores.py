@@ -17,9 +17,9 @@ INF, NAN = np.inf, np.nan
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sum_product": inference.sum_product,
     "max_product": inference.max_product,
-    "k best": lambda **own: inference.max_product(**own, k=3),
+    "k best": lambda **arguments: inference.max_product(**arguments, k=3),
     "sample": inference.sample,
-    "expectation": lambda **own: inference.expectation(**own, cost=np.zeros((5, 3))),
+    "expectation": lambda **arguments: inference.expectation(**arguments, cost=np.zeros((5, 3))),
 }
 
 
@@ -91,19 +91,23 @@ def _case(tried: str, changes: dict[str, Any], message: str) -> Case:
 
 
 def _own(
-    tried: str, function: Callable[..., Any], message: str, error: Any = ValueError, **own: Any
+    tried: str,
+    function: Callable[..., Any],
+    message: str,
+    error: Any = ValueError,
+    **arguments: Any,
 ) -> Case:
     """One function, with an argument of its own."""
 
     def attempt(subject: Any, folder: Path, arguments: dict[str, Any]) -> Any:
         return function(NODE, EDGE, OFFSETS, **arguments)
 
-    return Case(AREA, tried, attempt, message, error, values=arguments_of(own))
+    return Case(AREA, tried, attempt, message, error, values=arguments_of(arguments))
 
 
 ARRAY = np.arange(2)
 CASES = [
-    *(_case(tried, *given) for tried, given in TRIED.items()),
+    *(_case(tried, *value) for tried, value in TRIED.items()),
     _own("another k", inference.max_product, "k is .*: pass how many labellings",
          k=each(-1, None, NAN, "2", True, 2**31)),
     _own("another n", inference.sample, "n is (1.5|None|1099511627776):",

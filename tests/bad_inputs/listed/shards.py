@@ -40,7 +40,7 @@ MORE = FRAME.assign(instance=7)
 
 
 def _write(path: str, **members: Any) -> None:
-    np.savez(path, **{name: own for name, own in members.items() if own is not None})
+    np.savez(path, **{name: content for name, content in members.items() if content is not None})
 
 
 def _second(tried: str, message: str, **changes: Any) -> Case:
@@ -105,8 +105,8 @@ def _asked(
 
 def _written(tried: str, message: str, **changes: Any) -> Case:
     def attempt(subject: Any, folder: Path) -> Any:
-        given = {"X": STACKED, "y": FLAT, "lengths": list(LENGTHS), "positions": 5} | changes
-        return write_shards(folder / "s", **given)
+        arguments = {"X": STACKED, "y": FLAT, "lengths": list(LENGTHS), "positions": 5} | changes
+        return write_shards(folder / "s", **arguments)
 
     return Case("write_shards", tried, attempt, message)
 
@@ -137,8 +137,8 @@ def _fit_pair(crf: Any, name: str, good: list[Any], bad: list[Any]) -> Callable[
     """Of two shards with such a member, of which the second has a bad one."""
 
     def attempt() -> Any:
-        for path, own in (("a.npz", good), ("b.npz", bad)):
-            _write(path, **(GOOD | {name: np.array(own)}))
+        for path, content in (("a.npz", good), ("b.npz", bad)):
+            _write(path, **(GOOD | {name: np.array(content)}))
         shards = Shards(["a.npz", "b.npz"])
         return crf.fit(shards.X, shards.y)
 
@@ -177,13 +177,13 @@ def _weighed() -> Shards:
 
 
 def _weighed_eval_set() -> Any:
-    own, weighed = Shards("a.npz"), _weighed()
-    return LinearCRF().fit(own.X, own.y, eval_set=(weighed.X, weighed.y))
+    shards, weighed = Shards("a.npz"), _weighed()
+    return LinearCRF().fit(shards.X, shards.y, eval_set=(weighed.X, weighed.y))
 
 
 def _weighed_again() -> Any:
-    own = _weighed()
-    return LinearCRF().fit(own.X, own.y, sample_weight=[1.0, 2.0])
+    shards = _weighed()
+    return LinearCRF().fit(shards.X, shards.y, sample_weight=[1.0, 2.0])
 
 
 def _predicted() -> Any:
@@ -193,8 +193,8 @@ def _predicted() -> Any:
 
 def _forest() -> Any:
     _write("forest.npz", **GOOD, parents=np.array([-1, 9, 0, -1, 0, 0, 0]))
-    own = Shards("forest.npz")
-    return LinearCRF().fit(own.X, own.y)
+    shards = Shards("forest.npz")
+    return LinearCRF().fit(shards.X, shards.y)
 
 
 def _unlabelled() -> Any:
@@ -282,9 +282,9 @@ CASES = [
     _spoilt("no archive", "no archive of arrays", lambda raw: raw[: len(raw) // 2],
             lambda raw: b"", lambda raw: b"rows and rows"),
     _spoilt("a header that claims more", "X: an array's header does not agree",
-            lambda raw: _zip(raw, lambda name, own: (name, own.replace(b"(7, 3)", b"(9, 3)")))),
+            lambda raw: _zip(raw, lambda name, old: (name, old.replace(b"(7, 3)", b"(9, 3)")))),
     _spoilt("a member that NumPy did not write", "it holds 'X': there may be",
-            lambda raw: _zip(raw, lambda name, own: (name.replace("X.npy", "X"), own))),
+            lambda raw: _zip(raw, lambda name, old: (name.replace("X.npy", "X"), old))),
     Case("shards, Parquet", "half of a file", _cut_table, r"^1\.parquet: "),
     Case("shards, Parquet", "a table beside arrays", _mixed, r"^b\.parquet: it is Parquet, and a"),
     _frames("no rows at all", "every instance of X is empty", FRAME[:0], only=True),

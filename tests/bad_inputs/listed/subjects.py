@@ -16,24 +16,24 @@ _RANDOM = np.random.default_rng(0)
 LENGTHS = (3, 4, 2, 5)
 X = [_RANDOM.normal(size=(length, 3)) for length in LENGTHS]
 Y = [list("ABA"), list("BABB"), list("AB"), list("BBAAB")]
-STACKED, FLAT = np.concatenate(X), [label for own in Y for label in own]
-WORDS = [[{"w": label, "n": 1.0} for label in own] for own in Y]
+STACKED, FLAT = np.concatenate(X), [label for labels in Y for label in labels]
+WORDS = [[{"w": label, "n": 1.0} for label in labels] for labels in Y]
 DOCUMENTS = _RANDOM.normal(size=(12, 3))
 RELEVANCE = [0, 1, 2, 0, 1, 0, 2, 1, 0, 1, 0, 0]
 GROUP = [6, 6]
 
 LABELLERS: dict[str, Callable[..., Any]] = {
-    "GBCRF": lambda **own: GBCRF(**{"n_estimators": 2, "max_depth": 2, **own}),
-    "TreeCRF": lambda **own: TreeCRF(**{"n_estimators": 2, "max_leaves": 3, **own}),
-    "HiddenUnitCRF": lambda **own: HiddenUnitCRF(
-        **{"n_hidden": 2, "sweeps": 2, "step": 0.1, "random_state": 0, **own}
+    "GBCRF": lambda **arguments: GBCRF(**{"n_estimators": 2, "max_depth": 2, **arguments}),
+    "TreeCRF": lambda **arguments: TreeCRF(**{"n_estimators": 2, "max_leaves": 3, **arguments}),
+    "HiddenUnitCRF": lambda **arguments: HiddenUnitCRF(
+        **{"n_hidden": 2, "sweeps": 2, "step": 0.1, "random_state": 0, **arguments}
     ),
-    "LinearCRF": lambda **own: LinearCRF(**{"max_iter": 3, **own}),
+    "LinearCRF": lambda **arguments: LinearCRF(**{"max_iter": 3, **arguments}),
 }
 RANKERS: dict[str, Callable[..., Any]] = {
-    "RankingCRF": lambda **own: RankingCRF(**{"sweeps": 2, "random_state": 0, **own}),
-    "RankingCRF of trees": lambda **own: RankingCRF(
-        **{"scorer": "trees", "n_estimators": 2, "min_child_weight": 0.0, **own}
+    "RankingCRF": lambda **arguments: RankingCRF(**{"sweeps": 2, "random_state": 0, **arguments}),
+    "RankingCRF of trees": lambda **arguments: RankingCRF(
+        **{"scorer": "trees", "n_estimators": 2, "min_child_weight": 0.0, **arguments}
     ),
 }
 
@@ -57,7 +57,7 @@ def _look(name: str, data: str) -> Callable[[Any], Any]:
         known = sorted(name for name in vars(crf) if not name.startswith("_"))
         if "model_" not in known:
             return known
-        return known, [np.asarray(own).tolist() for own in crf.predict(good)]
+        return known, [np.asarray(labels).tolist() for labels in crf.predict(good)]
 
     return look
 

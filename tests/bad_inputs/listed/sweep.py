@@ -36,7 +36,7 @@ max_depth max_leaves min_child_weight n_estimators n_samples n_subsets reg_lambd
 sweeps temperature tree_params truths
 """
 """Of RankingCRF: None stands for what is usual."""
-LEGAL |= {f"{name} {own}": "None" for name in RANKERS for own in OF_EITHER_SCORER.split()}
+LEGAL |= {f"{name} {argument}": "None" for name in RANKERS for argument in OF_EITHER_SCORER.split()}
 LEGAL |= {
     "RankingCRF l2": "None, 1.5",
     "RankingCRF step": "None, 1.5",
@@ -50,7 +50,7 @@ MAKERS = LABELLERS | RANKERS
 
 
 def fit(crf: Any) -> Any:
-    """On good data."""
+    """Fit the estimator to valid data."""
     if hasattr(crf, "rank"):
         return crf.fit(DOCUMENTS, RELEVANCE, group=GROUP)
     return crf.fit(X, Y)
@@ -72,4 +72,4 @@ def _case(estimator: str, argument: str) -> Case:
 
 
 ARGUMENTS = {name: list(make().get_params(deep=False)) for name, make in MAKERS.items()}
-CASES = [_case(name, argument) for name, own in ARGUMENTS.items() for argument in own]
+CASES = [_case(name, argument) for name, values in ARGUMENTS.items() for argument in values]

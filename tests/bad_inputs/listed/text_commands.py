@@ -67,7 +67,7 @@ def train(
     **more: Any,
 ) -> Case:
     """Of a linear model from a.conll, where the options do not say otherwise."""
-    argv = Each(_whole(own.split()) for own in values_of(options))
+    argv = Each(_whole(option.split()) for option in values_of(options))
     return command(area, tried, argv, message, {**FILE, **(files or {})}, **more)
 
 

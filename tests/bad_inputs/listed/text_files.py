@@ -13,7 +13,7 @@ from listed.text_commands import ARRAYS, CONLLU, GOOD, PACKED, npz, train
 
 def _text(tried: str, content: str | bytes | Each, message: str, options: str = "") -> Case:
     """A file that is not as it should be; each of several has a number in its name."""
-    files = {f"bad{k}.conll": own for k, own in enumerate(values_of(content))}
+    files = {f"bad{k}.conll": text for k, text in enumerate(values_of(content))}
     words = Each(f"--train {name} {options}" for name in files)
     return train(tried, words, message.replace("bad.", r"bad\d\."), files, "text files")
 
@@ -55,7 +55,7 @@ CASES = [
             "bad.conll:2: ID is '3'"),
     _conllu("without labels", re.sub("NOUN|VERB", "_", CONLLU), "bad.conll has no labels"),
     _conllu("with an empty field", CONLLU.replace("dog\t", "\t"), "bad.conll:1: LEMMA is"),
-    _conllu("with another head", each(*(CONLLU.replace("\t0\tr", f"\t{own}\tr") for own in "9x")),
+    _conllu("with another head", each(*(CONLLU.replace("\t0\tr", f"\t{head}\tr") for head in "9x")),
             "bad.conll:2: HEAD is '[9x]'", "--trees"),
     _conllu("with heads in a circle", CONLLU.replace("\t0\tr", "\t1\tr"),
             "bad.conll:[12]: its heads lead in a circle", "--trees"),

@@ -1,4 +1,4 @@
-"""What goes with a training: eval_set, init_model, callbacks, partial_fit, saving."""
+"""Invalid arguments of training: eval_set, init_model, callbacks, partial_fit, saving."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from listed.subjects import (
 NAN = np.nan
 
 
-def _fit(tried: str, message: str, **given: Any) -> Case:
+def _fit(tried: str, message: str, **arguments: Any) -> Case:
     def attempt(crf: Any, folder: Path, arguments: dict[str, Any]) -> Any:
         return crf.fit(X, Y, **arguments)
 
-    area, values = f"estimators, {next(iter(given))}", arguments_of(given)
+    area, values = f"estimators, {next(iter(arguments))}", arguments_of(arguments)
     return Case(area, tried, attempt, message, subjects=unfitted_and_fitted(), values=values)
 
 
@@ -43,7 +43,7 @@ EVAL_SETS: dict[str, tuple[Any, str]] = {
     "another key": ({"X": X, "y": Y, "weight": 1}, "eval_set has 'weight'"),
     "y of None": ((X, None), "eval_set: y is missing"),
     "X of None": ((None, Y), "eval_set: X is None"),
-    "other features": (([own[:, :2] for own in X], Y), "eval_set: X has 2 features, but crfx"),
+    "other features": (([x[:, :2] for x in X], Y), "eval_set: X has 2 features, but crfx"),
     "words": ((WORDS, Y), "X holds dicts or texts"),
     "other labels": ((X, [["Z"] * n for n in LENGTHS]), "eval_set has no label that"),
     "no known label": (each(([], []), (X, [[None] * n for n in LENGTHS])), "nothing to judge"),
@@ -57,9 +57,9 @@ INIT_MODELS: dict[str, tuple[Any, str]] = {
     "no model": (each(3, LogisticRegression()), "init_model is a .*: pass a fitted"),
     "a class": (LinearCRF, "init_model is a type|init_model is a ABCMeta"),
     "one that ranks": (fitted("RankingCRF"), "init_model is a RankingCRF"),
-    "one with other features": (LinearCRF(max_iter=1).fit([own[:, :2] for own in X], Y),
+    "one with other features": (LinearCRF(max_iter=1).fit([x[:, :2] for x in X], Y),
         "X has 3 features, but crfx is expecting 2"),
-    "one with other labels": (LinearCRF(max_iter=1).fit(X, [["C"] * len(own) for own in Y]),
+    "one with other labels": (LinearCRF(max_iter=1).fit(X, [["C"] * len(labels) for labels in Y]),
         "y has the label 'A', which was not seen in"),
     "one of words": (fitted("LinearCRF", "words"), "X holds numbers, but the model was fitted on"),
 }  # fmt: skip
@@ -85,8 +85,8 @@ def _early(crf: Any, folder: Path) -> Any:
     return type(crf)(early_stopping_rounds=2).fit(X, Y)
 
 
-def _judged(crf: Any, folder: Path, given: Any) -> Any:
-    other = type(crf)(eval_metric=lambda true, found: given, random_state=0)
+def _judged(crf: Any, folder: Path, value: Any) -> Any:
+    other = type(crf)(eval_metric=lambda true, predicted: value, random_state=0)
     return other.fit(X, Y, eval_set=(X, Y))
 
 
@@ -131,9 +131,9 @@ BOTH: dict[str, Any] = {"subjects": unfitted_and_fitted()}
 FITTED: dict[str, Any] = {"subjects": only_fitted()}
 
 CASES = [
-    *(_fit(tried, message, eval_set=own) for tried, (own, message) in EVAL_SETS.items()),
-    *(_fit(tried, message, init_model=own) for tried, (own, message) in INIT_MODELS.items()),
-    *(_fit(tried, message, callbacks=own) for tried, (own, message) in CALLBACKS.items()),
+    *(_fit(tried, message, eval_set=value) for tried, (value, message) in EVAL_SETS.items()),
+    *(_fit(tried, message, init_model=value) for tried, (value, message) in INIT_MODELS.items()),
+    *(_fit(tried, message, callbacks=value) for tried, (value, message) in CALLBACKS.items()),
     _init("not fitted", LinearCRF(), "this LinearCRF is not fitted", NotFittedError),
     _init("the path of nothing", "nothing.crfx", "nothing.crfx", OSError),
     _init("a folder", ".", ".", OSError),

@@ -15,7 +15,7 @@ AREA = "estimators, X of words"
 
 def first(*positions: Any) -> list[Any]:
     """Good instances but for the first, which has three positions."""
-    return [list(positions), *([{"w": "a"}] * len(own) for own in Y[1:])]
+    return [list(positions), *([{"w": "a"}] * len(labels) for labels in Y[1:])]
 
 
 GOOD = {"w": "a"}
@@ -34,7 +34,7 @@ TRIED: dict[str, tuple[Any, str]] = {
     "a position that is no dict": (second(3, None), "instance 0, position 1: its features are"),
     "an array among dicts": (second(np.eye(2)), "instance 0, position 1"),
     "values of another kind": (
-        second(*({"w": own} for own in ([["a"]], ..., np.eye(2), 1j, b"a", np.datetime64("2020")))),
+        second(*({"w": bad} for bad in ([["a"]], ..., np.eye(2), 1j, b"a", np.datetime64("2020")))),
         "instance 0, position 1"),
     "an infinite value": (second({"w": np.inf}), "instance 0, position 1"),
     "a value beyond float32": (second({"w": 1e300}), "instance 0, position 1"),
@@ -42,21 +42,21 @@ TRIED: dict[str, tuple[Any, str]] = {
     "names of another kind": (second({3: 1.0}, {None: 1.0}, {("a", "b"): 1.0}),
         "instance 0, position 1: a feature has the name"),
     "a position of numbers": (second([1, 2], [None]), "instance 0, position 1: its features hold"),
-    "no feature anywhere": ([[{}] * len(own) for own in Y], "X has no features"),
+    "no feature anywhere": ([[{}] * len(labels) for labels in Y], "X has no features"),
     "half a character": (second({"\ud800": 1.0}, {"w": "\udc80"}), "instance 0, position 1"),
 }  # fmt: skip
 
 
-def _case(tried: str, given: Any, message: str) -> Case:
+def _case(tried: str, value: Any, message: str) -> Case:
     def attempt(crf: Any, folder: Path, value: Any) -> Any:
         return crf.fit(value, Y)
 
     subjects = unfitted_and_fitted()
-    return Case(AREA, tried, attempt, message, subjects=subjects, values=values_of(given))
+    return Case(AREA, tried, attempt, message, subjects=subjects, values=values_of(value))
 
 
 CASES = [
-    *(_case(tried, *given) for tried, given in TRIED.items()),
+    *(_case(tried, *value) for tried, value in TRIED.items()),
     Case(AREA, "dicts to a model of numbers",
          lambda crf, folder: crf.predict(first(GOOD, GOOD, GOOD)),
          "X holds dicts or texts, but the model was fitted on numbers", subjects=only_fitted()),

@@ -1,4 +1,4 @@
-"""What `fit` must refuse where workers train together, each with instances of its own."""
+"""Inputs that `fit` must reject when workers train together on their own instances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What README.md, docs/ and docstrings show: found, run, counted."""
+"""Examples of README.md, docs/ and docstrings: collected, run and counted."""
 
 from pathlib import Path
 

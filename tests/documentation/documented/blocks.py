@@ -29,7 +29,7 @@ class Block:
 
     @property
     def place(self) -> str:
-        """For messages: README.md:12."""
+        """Return the place for messages, such as README.md:12."""
         return f"{self.page}:{self.line}"
 
 

@@ -1,4 +1,4 @@
-"""What has a docstring, and which estimators and commands have an example that is run."""
+"""Coverage of docstrings, and of estimators and commands by executed examples."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _inside(outer: str, node: ast.Module | ast.ClassDef) -> Iterator[tuple[str, 
 
 
 def examples_of_estimator(name: str) -> int:
-    """How many examples its class shows; pytest runs them with the other docstrings."""
+    """Return how many examples the class shows; pytest runs them with the other docstrings."""
     docstring = getattr(crfx, name).__doc__
     return len(doctest.DocTestParser().get_examples(docstring))
 

@@ -1,4 +1,4 @@
-"""How well the sums of explanations hold, over small models of every kind that labels."""
+"""Errors of the sums of explanations, over small models of every kind that labels."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def _worst(name: str) -> float:
     kind = KINDS[name]
     crf = kind.fitted()
     X, _, more = kind.data(1)  # not what it was fitted on
-    found = crf.explain(next(iter(X)), **{key: own[0] for key, own in more.items()})
+    explanation = crf.explain(next(iter(X)), **{key: values[0] for key, values in more.items()})
     return max(
-        float(np.abs(own.base + own.contributions.sum(axis=0) - own.score).max())
-        for own in found.positions
+        float(np.abs(position.base + position.contributions.sum(axis=0) - position.score).max())
+        for position in explanation.positions
     )

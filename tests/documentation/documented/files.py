@@ -1,4 +1,4 @@
-"""What the commands of pages and help pages read: text with labels, numbers, rankings, models."""
+"""Files that commands on pages and help pages read: labelled text, numbers, rankings, models."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from documented import ROOT
 
 
 def links_of(page: str) -> list[str]:
-    """Where the links of a page lead, from the repository's root; those to other sites aside."""
+    """Return where links within the repository lead, from its root."""
     text = (ROOT / page).read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
     return [os.path.normpath(os.path.join(os.path.dirname(page), link)) for link in links]
@@ -18,10 +18,10 @@ def links_of(page: str) -> list[str]:
 
 def reached(first: str, clicks: int, links: Callable[[str], Iterable[str]] = links_of) -> set[str]:
     """The pages that a reader comes to from the first one by so many clicks."""
-    found = {first}
+    reached = {first}
     for _ in range(clicks):
-        found |= {link for page in found for link in links(page) if link.endswith(".md")}
-    return found
+        reached |= {link for page in reached for link in links(page) if link.endswith(".md")}
+    return reached
 
 
 def navigation() -> list[str]:

@@ -50,7 +50,9 @@ class Page:
                     printed = self.python(block)
                     self.compare(block, printed, below)
                 elif block.kind == "sh":
-                    printed = [line for told in commands(block) for line in self.command(*told)]
+                    printed = [
+                        line for command in commands(block) for line in self.command(*command)
+                    ]
                 else:
                     check_text(block, printed)
 
@@ -70,12 +72,12 @@ class Page:
         )
         below_is_text = below is not None and below.kind == "text"
         shown = below.text.splitlines() if below_is_text else []
-        found = [line.rstrip() for line in printed]
-        rest = found[len(promised) :]
+        result = [line.rstrip() for line in printed]
+        rest = result[len(promised) :]
         as_shown = rest in ([], shown) or ("…" in shown and was_printed(below.text, rest))
-        told = f"{block.place} promises {promised} and prints {printed}"
-        assert found[: len(promised)] == promised, told
-        assert as_shown, told
+        difference = f"{block.place} promises {promised} and prints {printed}"
+        assert result[: len(promised)] == promised, difference
+        assert as_shown, difference
 
     def command(self, place: str, line: str) -> list[str]:
         """Run one line of the shell, or see that what it names exists; the lines it printed."""
@@ -123,7 +125,7 @@ def caught() -> Iterator[io.TextIOWrapper]:
 
 
 def lines_of(out: io.TextIOWrapper) -> list[str]:
-    """What was caught, line by line."""
+    """Return the captured output line by line."""
     raw = out.buffer
     assert isinstance(raw, io.BytesIO)
     return raw.getvalue().decode("utf-8").splitlines()
@@ -144,7 +146,7 @@ def check_make(place: str, arguments: Sequence[str]) -> None:
 
 
 def check_pip(place: str, arguments: Sequence[str]) -> None:
-    """What is installed is crfx, and its extras exist."""
+    """Check that a pip command installs crfx and that the extras exist."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert arguments[0] == "install", f"{place}: pip {arguments[0]} is executed by nothing"
     (target,) = arguments[1:]
@@ -167,13 +169,13 @@ def check_text(block: Block, printed: Sequence[str]) -> None:
 
 
 def was_printed(text: str, printed: Sequence[str]) -> bool:
-    """Whether these lines were printed in this order; "…" stands for any number of others."""
+    """Return whether these lines were printed in this order; "…" stands for any others."""
     left = iter(line.rstrip() for line in printed)
     return all(line.rstrip() in left for line in text.splitlines() if line.strip() not in ("", "…"))
 
 
 def is_template(text: str) -> bool:
-    """Whether this is a template of features."""
+    """Return whether this is a template of features."""
     try:
         Template(text, sorted(set(re.findall(r"(\w+)\[", text))))
     except ValueError:
@@ -182,7 +184,7 @@ def is_template(text: str) -> bool:
 
 
 def is_conll(text: str) -> bool:
-    """Whether these are sentences in columns, the last one labels."""
+    """Return whether these are sentences in columns whose last column holds labels."""
     Path("shown.conll").write_text(text, encoding="utf-8")
     width = len(text.split("\n", 1)[0].split())
     try:

@@ -39,7 +39,7 @@ def page(tmp_path_factory):
 
 
 def measured(browse, path, script, tmp_path, *options, width=360):
-    """What a script says that looks at the page in a frame of that many pixels."""
+    """Return what a script reports about the page in a frame of that many pixels."""
     text = path.read_text(encoding="utf-8")
     assert text.count(POLICY) == 1
     text = text.replace(POLICY, f"{POLICY}; script-src 'unsafe-inline'")
@@ -55,7 +55,7 @@ def measured(browse, path, script, tmp_path, *options, width=360):
     return re.search("<title>(.*?)</title>", document)[1]
 
 
-def test_the_console_is_quiet_and_hostile_text_stays_text(page, browse):
+def test_page_logs_nothing_and_escapes_hostile_text(page, browse):
     document, said = browse(page)
     assert said == []
     assert document.count("<script") == 0
@@ -67,12 +67,12 @@ def test_the_console_is_quiet_and_hostile_text_stays_text(page, browse):
 
 
 def test_the_page_asks_for_nothing(page):
-    found = Tags()
-    found.feed(page.read_text(encoding="utf-8"))
-    assert not {"script", "img", "iframe", "object", "form", "base"} & found.names
-    assert [link for link in found.links if not link.startswith(("#", "data:,"))] == []
-    assert "@import" not in found.style
-    assert "url(" not in found.style
+    tags = Tags()
+    tags.feed(page.read_text(encoding="utf-8"))
+    assert not {"script", "img", "iframe", "object", "form", "base"} & tags.names
+    assert [link for link in tags.links if not link.startswith(("#", "data:,"))] == []
+    assert "@import" not in tags.style
+    assert "url(" not in tags.style
 
 
 class Tags(HTMLParser):
@@ -106,8 +106,8 @@ def test_page_fits_the_window_and_is_dark_in_the_dark(
     page, browse, tmp_path, width, options, darkest, lightest
 ):
     script = f"({OPEN}, {SIZE} + ' ' + {COLOUR})"
-    found = measured(browse, page, script, tmp_path, *options, width=width)
-    whole, window, *colour = map(int, re.findall(r"\d+", found))
+    measures = measured(browse, page, script, tmp_path, *options, width=width)
+    whole, window, *colour = map(int, re.findall(r"\d+", measures))
     assert whole <= window == width
     assert all(darkest <= part <= lightest for part in colour)
 

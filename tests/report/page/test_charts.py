@@ -65,7 +65,7 @@ def test_bins_lie_where_they_belong():
     counted = Reliability(2)
     counted.add([0.75, 0.75], [True, False])
     chart = reliability_chart(counted)
-    ((x, y, told),) = chart.dots
+    ((x, y, dot),) = chart.dots
     assert x == pytest.approx(46 + 0.75 * (270 - 46))
     assert y == pytest.approx((10 + 248) / 2)
-    assert told == "2 labels: probability 75.0 %, right 50.0 %"
+    assert dot == "2 labels: probability 75.0 %, right 50.0 %"

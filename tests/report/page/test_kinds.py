@@ -27,9 +27,9 @@ def test_page_of_models_that_label(name):
     X, y, more = KINDS[name].data(1)
     judgement = Judgement(crf, 2)
     judged = judged_instances(crf, {"X": X, **more}, y, judgement.written)
-    for at, (own, X_i) in enumerate(zip(judged, X, strict=True)):
-        one = {"X_i": X_i} | {key: given[at] for key, given in more.items()}
-        judgement.add(own, lambda one=one: (one, None, ""))
+    for at, (each, X_i) in enumerate(zip(judged, X, strict=True)):
+        one = {"X_i": X_i} | {key: values[at] for key, values in more.items()}
+        judgement.add(each, lambda one=one: (one, None, ""))
     page = labelling_page(crf, judgement, NAMES)
     assert f"{100 * judgement.report.accuracy:.2f} %" in page
     assert page.count('<details class="sequence"') == 2 * 2
@@ -37,9 +37,9 @@ def test_page_of_models_that_label(name):
     assert ('<details class="why"' in page) == is_explained
     assert ("No explanation: with herding" in page) == (not is_explained)
     assert ("Scores of transitions" in page) == (name in WITH_TABLE)
-    depends = {"linear", "trees"} & {own.edge_family for own in crf.model_.layers}
+    depends = {"linear", "trees"} & {layer.edge_family for layer in crf.model_.layers}
     assert (", a part of the above: to " in page) == bool(depends)
-    takes_labels = any(own.edge_family == "context" for own in crf.model_.layers)
+    takes_labels = any(layer.edge_family == "context" for layer in crf.model_.layers)
     assert ("By its own features, given the labels before" in page) == takes_labels
 
 

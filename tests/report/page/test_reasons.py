@@ -12,8 +12,8 @@ ROUNDING = 5e-3
 X, Y = make_task(0, n_instances=12)
 
 
-def log_odds(own, rival):
-    return np.log(own.marginal[own.place]) - np.log(own.marginal[rival])
+def log_odds(position, rival):
+    return np.log(position.marginal[position.place]) - np.log(position.marginal[rival])
 
 
 @pytest.mark.parametrize(
@@ -31,27 +31,27 @@ def log_odds(own, rival):
 def test_reasons_add_up_to_the_log_odds(crf):
     crf.set_params(n_jobs=1).fit(X, Y)
     n_over = 0
-    for own in crf.explain(X[1]).positions:
-        rival = (own.place + 1) % len(crf.classes_)
-        why = why_label(own, rival, crf.model_.order)
-        assert why.total == pytest.approx(log_odds(own, rival), abs=CLOSE)
+    for position in crf.explain(X[1]).positions:
+        rival = (position.place + 1) % len(crf.classes_)
+        why = why_label(position, rival, crf.model_.order)
+        assert why.total == pytest.approx(log_odds(position, rival), abs=CLOSE)
         numbers = [reason.number for reason in why.reasons]
         assert sum(numbers) == pytest.approx(why.total, abs=ROUNDING)
         assert max(reason.size for reason in why.reasons) == pytest.approx(100, abs=CLOSE)
-        assert why.together == (own.marginal[own.place], own.marginal[rival])
+        assert why.together == (position.marginal[position.place], position.marginal[rival])
         over = [reason for reason in why.reasons if "reach over" in reason.name]
         assert all(abs(reason.number) >= ROUNDING for reason in over)
         n_over += len(over)
-        _check_edge(why.edge, own, rival)
+        _check_edge(why.edge, position, rival)
     assert bool(n_over) == (crf.model_.order > 1)
 
 
-def _check_edge(edge, own, rival):
+def _check_edge(edge, position, rival):
     """The terms of the edge into the position add up to the difference of its scores."""
-    assert (edge is None) == (own.edge is None)
+    assert (edge is None) == (position.edge is None)
     if edge is not None:
-        assert edge.given == own.edge.before
-        gap = own.edge.score[own.place] - own.edge.score[rival]
+        assert edge.given == position.edge.before
+        gap = position.edge.score[position.place] - position.edge.score[rival]
         assert edge.total == pytest.approx(gap, abs=CLOSE)
         assert edge.total == pytest.approx(sum(reason.number for reason in edge.reasons), abs=CLOSE)
 
@@ -59,15 +59,15 @@ def _check_edge(edge, own, rival):
 def test_reasons_of_many_features_and_of_forbidden_labels():
     words = [[f"f{k}" for k in range(20)]]
     crf = LinearCRF(n_jobs=1).fit([words, [["g"]]], [["A"], ["B"]])
-    (own,) = crf.explain(words).positions
-    why = why_label(own, 1 - own.place, 1)
+    (position,) = crf.explain(words).positions
+    why = why_label(position, 1 - position.place, 1)
     assert sum(reason.is_feature for reason in why.reasons) == TOP
     assert f"{20 - TOP} other features" in [reason.name for reason in why.reasons]
-    assert why.total == pytest.approx(log_odds(own, 1 - own.place), abs=CLOSE)
+    assert why.total == pytest.approx(log_odds(position, 1 - position.place), abs=CLOSE)
     crf = LinearCRF(constraints="bio", n_jobs=1)
     crf.fit([[["a"], ["b"]], [["c"]]], [["B-X", "I-X"], ["O"]])
-    own = crf.explain([["c"]]).positions[0]  # I cannot be first
-    assert why_label(own, crf.classes_.tolist().index("I-X"), 1).total == np.inf
+    position = crf.explain([["c"]]).positions[0]  # I cannot be first
+    assert why_label(position, crf.classes_.tolist().index("I-X"), 1).total == np.inf
 
 
 @pytest.mark.parametrize("scorer", ["linear", "trees"])

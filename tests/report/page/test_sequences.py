@@ -1,4 +1,4 @@
-"""What is kept of a file: the worst and the most uncertain sequences, in constant memory."""
+"""The page keeps the worst and the most uncertain sequences of a file in constant memory."""
 
 import numpy as np
 import pytest
@@ -24,25 +24,25 @@ def crf():
     return LinearCRF(n_jobs=1).fit([[["a"], ["b"], ["c"]]], [CLASSES])
 
 
-def judged(true, found, sure=0.95):
+def judged(true, predicted, sure=0.95):
     """One sequence: labels as texts of letters, a dot where the truth is not known."""
-    p = np.broadcast_to(np.asarray(sure, float), len(found))
+    p = np.broadcast_to(np.asarray(sure, float), len(predicted))
     marginals = np.repeat((1 - p)[:, None] / 2, 3, axis=1)
-    marginals[np.arange(len(found)), [CLASSES.index(label) for label in found]] = p
+    marginals[np.arange(len(predicted)), [CLASSES.index(label) for label in predicted]] = p
     truth = [None if label == "." else label for label in true]
-    return Judged(truth, list(found), marginals, p)
+    return Judged(truth, list(predicted), marginals, p)
 
 
 def added(crf, n_shown, *sequences):
     judgement, made = Judgement(crf, n_shown), []
-    for number, own in enumerate(sequences, 1):
+    for number, sequence in enumerate(sequences, 1):
 
-        def make(number=number, own=own):
+        def make(number=number, sequence=sequence):
             made.append(number)
-            letters = [[label.lower()] for label in own.predicted]
+            letters = [[label.lower()] for label in sequence.predicted]
             return {"X_i": letters}, [str(k) for k in range(len(letters))], ""
 
-        judgement.add(own, make)
+        judgement.add(sequence, make)
     return judgement, made
 
 
@@ -57,8 +57,10 @@ def test_the_worst_have_most_labels_wrong(crf):
     assert numbers(judgement.worst()) == [2, 4, 3]  # of equals the surer one
     assert judgement.n_right == 1
     assert judgement.n_sequences == 5
-    figures = {name: (number, told) for name, number, told in _figures(judgement)}
-    share = sequence_accuracy([own.true for own in sequences], [own.predicted for own in sequences])
+    figures = {name: (number, shown) for name, number, shown in _figures(judgement)}
+    share = sequence_accuracy(
+        [each.true for each in sequences], [each.predicted for each in sequences]
+    )
     assert figures["Sequences all right"] == (percent(share), "1 of 4 with a known label")
     assert judgement.report.n_tokens == 16
 
@@ -81,8 +83,8 @@ def test_only_what_is_kept_is_made(crf):
     assert added(crf, 0, *sequences)[1] == []
 
 
-def worst_shown(crf, *given):
-    judgement, _ = added(crf, 1, judged(*given))
+def worst_shown(crf, *args):
+    judgement, _ = added(crf, 1, judged(*args))
     return shown_sequence(crf, judgement.worst()[0], judgement.written)
 
 

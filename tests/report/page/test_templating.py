@@ -1,4 +1,4 @@
-"""What templates write: escaped, readable, and only what can be written."""
+"""Templates write escaped, readable text that can be encoded."""
 
 import sys
 
@@ -21,9 +21,9 @@ def rendered(text, **values):
 def test_values_are_escaped_and_can_be_written():
     assert rendered("{{ a }}", a="<b>&'\"") == "&lt;b&gt;&amp;&#39;&#34;"
     assert rendered("{{ '%s' | format(a) }}", a="<b>") == "&lt;b&gt;"
-    found = rendered("{{ a }}", a="a\x00b\x1bc\ud800d\te\u202ef")
-    assert found == "a\ufffdb\ufffdc\ufffdd\te\u202ef"
-    found.encode()
+    result = rendered("{{ a }}", a="a\x00b\x1bc\ud800d\te\u202ef")
+    assert result == "a\ufffdb\ufffdc\ufffdd\te\u202ef"
+    result.encode()
     assert rendered("{{ a }}", a=OddLabel()) == "half \ufffd"
     with pytest.raises(jinja2.UndefinedError):
         rendered("{{ a }}")

@@ -30,11 +30,11 @@ def test_confusion_counts_all_positions(crf):
     assert f"{100 * crf.score(X, Y):.2f} %" in axes.get_title()
 
 
-def test_confusion_of_stacked_rows_and_of_labels_the_model_does_not_know(crf, monkeypatch):
-    y = [list(own) for own in Y]
+def test_confusion_of_stacked_rows_and_unknown_labels(crf, monkeypatch):
+    y = [list(labels) for labels in Y]
     y[0][0], y[1][0] = "new", None
-    lengths = [len(own) for own in X]
-    flat = [label for own in y for label in own]
+    lengths = [len(x) for x in X]
+    flat = [label for labels in y for label in labels]
     axes, _ = report.plot_confusion(crf, np.concatenate(X), flat, lengths=lengths).axes
     assert axes.get_yticklabels()[-1].get_text() == "new"
     assert sum(map(int, texts(axes))) == len(flat) - 1
@@ -45,21 +45,21 @@ def test_confusion_of_stacked_rows_and_of_labels_the_model_does_not_know(crf, mo
 
 def test_data_that_cannot_be_drawn_is_rejected(crf):
     with pytest.raises(ValueError, match="no labelled token"):
-        report.plot_confusion(crf, X, [[None] * len(own) for own in X])
+        report.plot_confusion(crf, X, [[None] * len(x) for x in X])
     many = np.resize(X[0], (301, X[0].shape[1]))
-    for given, tokens, message in (
+    for instance, tokens, message in (
         (X[0], ["a"], "tokens has 1 entries, the instance has"),
         (X[0][:0], None, "no positions"),
         (X, None, r"plot_marginals takes one instance, for example X\[0\]"),
         (many, None, "has 301 positions, 300 can be drawn"),
     ):
         with pytest.raises(ValueError, match=message):
-            report.plot_marginals(crf, given, tokens=tokens)
+            report.plot_marginals(crf, instance, tokens=tokens)
 
 
 def test_reliability_tells_the_error(crf, tmp_path):
     figure = report.plot_reliability(crf, X, Y, n_bins=5, path=tmp_path / "reliability.svg")
-    p = [own.labels for own in crf.predict_confidence(X)]
+    p = [confidence.labels for confidence in crf.predict_confidence(X)]
     error = expected_calibration_error(Y, crf.predict(X), p, n_bins=5)
     assert f"{error:.4f}" in figure.axes[0].get_title()
     heights = [bar.get_height() for bar in figure.axes[1].patches]

@@ -44,15 +44,15 @@ def test_history_has_a_panel_for_each_curve(boosted, linear):
 
 
 def test_history_marks_the_round_that_was_kept():
-    other = [np.roll(own, 1) for own in Y]  # what is learned from Y is wrong there
+    other = [np.roll(labels, 1) for labels in Y]  # what is learned from Y is wrong there
     crf = GBCRF(9, early_stopping_rounds=2, eval_metric="loss", n_jobs=1, random_state=0)
     crf.fit(X, Y, eval_set=(X, other))
     kept = crf.best_iteration_ + 1
     assert kept < len(crf.history_["objective"])
     for axes in report.plot_history(crf).axes:
-        (told,) = texts(axes)
-        assert told.startswith(f"kept: {kept} (")
-    assert f"({crf.history_['eval_metric'][kept - 1]:.4g})" in told
+        (label,) = texts(axes)
+        assert label.startswith(f"kept: {kept} (")
+    assert f"({crf.history_['eval_metric'][kept - 1]:.4g})" in label
 
 
 def test_transitions_are_written_in_their_cells(linear):
@@ -78,7 +78,7 @@ def test_transitions_of_higher_order_and_types():
     assert table.rows[1] == (labels[0], labels[1])
     np.testing.assert_array_equal(table.values[1], crf.transitions_[0, 1])
     typed = LinearCRF(max_iter=3, n_jobs=1)
-    typed.fit(X, Y, edge_types=[np.arange(len(own)) % 2 for own in X])
+    typed.fit(X, Y, edge_types=[np.arange(len(x)) % 2 for x in X])
     np.testing.assert_array_equal(transition_table(typed, 1).values, typed.transitions_[1])
     for edge_type, message in ((None, "2 types: say which"), (2, "from 0 to 1"), (True, "0 to 1")):
         with pytest.raises(ValueError, match=message):

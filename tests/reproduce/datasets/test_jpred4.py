@@ -62,7 +62,7 @@ def test_three_classes(jpred4):
     assert counts(jpred4.q3, blind).total() == 22796
 
 
-def test_eight_classes_agree_with_three_where_they_are_known(jpred4):
+def test_eight_classes_agree_with_three_classes(jpred4):
     to_three = {letter: letter if letter in "HE" else "-" for letter in "-EGIHST"} | {"B": "E"}
     unknown = [i for i, q8 in enumerate(jpred4.q8) if None in q8]
     assert len(unknown) == 10

@@ -21,7 +21,7 @@ def ud_ewt(load_or_skip):
 
 
 def is_projective(parents):
-    """Whether no two edges between words cross (O(words²))."""
+    """Return whether no two edges between words cross (O(words²))."""
     (child,) = np.nonzero(parents != -1)
     low, high = np.minimum(child, parents[child]), np.maximum(child, parents[child])
     return not ((low[:, None] < low) & (low < high[:, None]) & (high[:, None] < high)).any()

@@ -1,4 +1,4 @@
-"""What rankers have in common."""
+"""Properties of all rankers."""
 
 import numpy as np
 import pytest

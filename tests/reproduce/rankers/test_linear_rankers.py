@@ -60,7 +60,7 @@ def test_a_softmax_is_taken_within_a_query(make_lists):
     part = make_lists()
     scores = 50 * np.random.default_rng(0).normal(size=len(part.X))
     q, log_q = softmax(scores, query_of(part))
-    expected = np.concatenate([log_softmax(own) for (own,) in by_query(part, scores)])
+    expected = np.concatenate([log_softmax(of_query) for (of_query,) in by_query(part, scores)])
     np.testing.assert_allclose(log_q, expected, **EXACT)
     np.testing.assert_allclose(q, np.exp(expected), **EXACT)
 
@@ -92,7 +92,7 @@ def slow_adarank(train, n_rounds, cut):
     def quality(weights):
         return [ndcg(r, x @ weights, [len(r)], cut=cut) for x, r in queries]
 
-    P, total, found = [1 / len(queries)] * len(queries), np.zeros(part.X.shape[1]), []
+    P, total, result = [1 / len(queries)] * len(queries), np.zeros(part.X.shape[1]), []
     k_before = None
     singles = [quality(unit) for unit in np.eye(part.X.shape[1])]
     for _ in range(n_rounds):
@@ -100,10 +100,10 @@ def slow_adarank(train, n_rounds, cut):
         k = max((k for k in range(len(means)) if k != k_before), key=lambda k: means[k])
         k_before = k
         total[k] += 0.5 * np.log((1 + means[k]) / (1 - means[k]))
-        found.append(total.copy())
+        result.append(total.copy())
         P = np.exp(-np.array(quality(total)))
         P = list(P / P.sum())
-    return found
+    return result
 
 
 def test_adarank_keeps_the_round_that_validates_best(make_lists):
@@ -138,7 +138,7 @@ def order_terms(relevance, scores, order, gain):
 
 
 def slow_hinge(relevance, scores, gain):
-    """Over all orders; the truth's score is the mean over the orders of loss 0."""
+    """Return the loss over all orders; the truth's score is the mean over orders of loss 0."""
     terms = [
         order_terms(relevance, scores, order, gain) for order in permutations(range(len(scores)))
     ]
