@@ -112,7 +112,7 @@ class Coverage:
         A test gets ahead by some cases for each word of the line that its name has, and few others.
         """
         shared = {test: words(text) & words(test.partition("::")[2]) for test in tests}
-        n_tests = Counter(word for found in shared.values() for word in found)
+        n_tests = Counter(word for words in shared.values() for word in words)
         cases: Counter[str] = Counter()
         keys = {}
         for test in sorted(tests, key=lambda test: (self._n_lines.get(test, 0), test)):
@@ -147,8 +147,8 @@ def lines_to_cover(tree: ast.Module, line: int) -> tuple[bool, list[set[int]]]:
     within = [node for node in around[:-1] if isinstance(node, FUNCTION) and _in_body(node, line)]
     if within:
         header = _header(statement)
-        own = header if line in header else {line}  # a line such as `except ValueError:`
-        return True, [own, _bodies(tree)]
+        lines = header if line in header else {line}  # a line such as `except ValueError:`
+        return True, [lines, _bodies(tree)]
     owners = [node for node in around if isinstance(node, FUNCTION | ast.ClassDef)]
     return False, [_bodies(node) for node in [*reversed(owners), tree]]
 

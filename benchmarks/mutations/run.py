@@ -145,17 +145,17 @@ class Worker:
             if not tests:
                 return {"outcome": "uncovered", "n_chosen": 0, "n_covering": len(covering)}
             path.write_text(mutated, encoding="utf-8")
-            found = run_tests(self._repository, tests, self._limit(tests))
+            result = run_tests(self._repository, tests, self._limit(tests))
             path.write_bytes(original)
             Path(importlib.util.cache_from_source(path)).unlink(missing_ok=True)
-            failed = found["failed"]
+            failed = result["failed"]
             if failed is None or not (unfit := self._unfit(failed, tests)):
                 break
             covering = [test for test in covering if test not in unfit]
         return {
             "outcome": "caught" if failed else "survived" if is_executed else "uncovered",
             "by": failed,
-            "n_passed": found["n_passed"],
+            "n_passed": result["n_passed"],
             "n_chosen": len(tests),
             "n_covering": len(covering),
         }
@@ -181,8 +181,8 @@ class Worker:
         blamed = [test for test in tests if test == failed or test.startswith(failed + "::")]
         blamed = blamed or tests
         if not self._fit.issuperset(blamed):
-            found = run_tests(self._repository, blamed, self._limit(blamed))
-            if found["failed"] is not None:
+            unfit = run_tests(self._repository, blamed, self._limit(blamed))
+            if unfit["failed"] is not None:
                 return set(blamed)
             self._fit.update(blamed)
         return set()
@@ -232,9 +232,9 @@ def table(drawn: list[dict[str, Any]], outcomes: dict[str, dict[str, Any]]) -> l
     """Return the outcomes by folder, as lines of Markdown; the share is that of what was tried."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for mutation in drawn:
-        found = outcomes.get(json.dumps(key(mutation)))
+        result = outcomes.get(json.dumps(key(mutation)))
         for place in (folder(mutation["module"]), "all"):
-            counts[place][found["outcome"] if found else "not tried"] += 1
+            counts[place][result["outcome"] if result else "not tried"] += 1
     lines = [
         "| folder | drawn | caught | survived | not covered | gone | share caught |",
         "|---|---|---|---|---|---|---|",

@@ -280,9 +280,9 @@ def test_herding_rejects_probabilities_of_labellings():
 
 def test_eval_metric_of_labels_counts_votes():
     """The last entry of the history is the score of the fitted model."""
-    found = crf("perceptron", herding=True, burn_in=1, eval_metric="token_accuracy")
-    found.fit(X, Y, eval_set=(X, Y))
-    assert found.history_["eval_metric"][-1] == found.score(X, Y)
+    fitted = crf("perceptron", herding=True, burn_in=1, eval_metric="token_accuracy")
+    fitted.fit(X, Y, eval_set=(X, Y))
+    assert fitted.history_["eval_metric"][-1] == fitted.score(X, Y)
 
 
 @pytest.mark.parametrize("herding", [False, True])
