@@ -3,7 +3,7 @@
     pip install cosmic-ray
     python benchmarks/mutations/draw.py [--count 300] [--seed 0]
 
-Writes reports/results/mutations.jsonl, in an order of which every prefix is a fair sample. A
+Writes benchmarks/mutations/drawn.jsonl, in an order of which every prefix is a fair sample. A
 mutation is named by the text of the lines it replaces, so that it applies after lines have moved.
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
-DRAWN = ROOT / "reports" / "results" / "mutations.jsonl"
+DRAWN = Path(__file__).with_name("drawn.jsonl")
 AT_LEAST = 3  # mutations per folder
 TYPING = "TYPE_CHECKING"
 

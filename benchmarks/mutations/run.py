@@ -2,7 +2,7 @@
 
     python benchmarks/mutations/run.py NAME [--tests DIR] [--src DIR] [--work DIR]
 
-NAME is what the result is called: reports/results/mutations-NAME.json. The tests are those of the
+NAME is what the result is called: benchmarks/mutations/NAME.json. The tests are those of the
 checkout --tests, the source is that of --src with its compiled core. The first run measures which
 tests cover what, into --work; run again with the same --work, it resumes. Needs pytest-cov and
 Linux. The mutations are those of draw.py.
@@ -282,7 +282,7 @@ def main() -> None:
     brief = [[outcome.get("outcome"), outcome.get("by")] for outcome in tried]
     rows = ",\n".join(json.dumps(row, ensure_ascii=False) for row in brief)
     text = f'{{"table": {json.dumps(lines, indent=1)},\n"outcomes": [\n{rows}\n]}}\n'
-    (DRAWN.parent / f"mutations-{arguments.name}.json").write_text(text, encoding="utf-8")
+    (DRAWN.parent / f"{arguments.name}.json").write_text(text, encoding="utf-8")
 
 
 def run_all(pending: list[dict[str, Any]], arguments: Any, results: Path) -> None:
