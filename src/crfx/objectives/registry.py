@@ -1,6 +1,7 @@
 """Objectives by name, and the choice that ``objective``, ``task_loss`` and ``curvature`` make.
 
-To add an objective: write its settings and its evaluation in a file, and list it in `OBJECTIVES`.
+To add an objective: write its settings and its evaluation in a file, and list it in `SETTINGS`; one
+without settings is a `WithoutSettings` in `OBJECTIVES`.
 """
 
 from __future__ import annotations
