@@ -159,7 +159,7 @@ def test_encode_template_checks_columns():
     for columns, lines, message in (
         ([("a", "b")], [("x=", [(0, 0)])], "a column must be a list"),
         ([["a", "b"], ["c"]], [("x=", [(1, 1)])], "equally long"),
-        ([["a"]], [("x=", [(1, 0)])], "a column that there is not"),
+        ([["a"]], [("x=", [(1, 0)])], "a column that does not exist"),
         ([[3]], [("x=", [(0, 0)])], "columns hold texts or None"),
     ):
         with pytest.raises(ValueError, match=message):

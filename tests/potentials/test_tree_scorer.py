@@ -157,7 +157,7 @@ def test_no_rows_no_rounds_and_other_features():
 BREAK = {
     "children that are not below": lambda arrays: arrays["left"].__setitem__(0, 0),
     "not below it": lambda arrays: arrays["right"].__setitem__(0, 10**6),
-    "a feature that there is not": lambda arrays: arrays["features"].__setitem__(0, N_FEATURES),
+    "a feature that does not exist": lambda arrays: arrays["features"].__setitem__(0, N_FEATURES),
     "belongs to no output": lambda arrays: arrays["outputs"].__setitem__(0, 9),
     "a set that there is not": lambda arrays: arrays["sets"].__setitem__(0, 0),
     "no nodes": lambda arrays: arrays["starts"].__setitem__(1, 0),
