@@ -159,7 +159,7 @@ BREAK = {
     "not below it": lambda arrays: arrays["right"].__setitem__(0, 10**6),
     "a feature that does not exist": lambda arrays: arrays["features"].__setitem__(0, N_FEATURES),
     "belongs to no output": lambda arrays: arrays["outputs"].__setitem__(0, 9),
-    "a set that there is not": lambda arrays: arrays["sets"].__setitem__(0, 0),
+    "a set that does not exist": lambda arrays: arrays["sets"].__setitem__(0, 0),
     "no nodes": lambda arrays: arrays["starts"].__setitem__(1, 0),
     "unequal lengths": lambda arrays: arrays["starts"].__setitem__(1, -1),
 }
