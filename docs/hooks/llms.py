@@ -15,7 +15,7 @@ from mkdocs.structure.files import File, Files
 
 LINK = re.compile(r"!?\[(?P<text>[^\]]*)\]\([^)]*\)")
 NO_PROSE = ("#", "|", "-", ":::", "```", "!", "<", "**", "---", "*", "1.")
-"""What a paragraph that is no sentence begins with: headings, tables, lists, code."""
+"""The beginnings of paragraphs that are not sentences: headings, tables, lists, code."""
 
 
 def on_env(env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:

@@ -13,7 +13,7 @@ _FROM_CORE = re.compile(r"instance (\d+)(?:, position (\d+))?: (.*)", re.DOTALL)
 
 @dataclass(eq=False)
 class BadInstance(ValueError):
-    """What is wrong with one instance, and where it is; `str` puts it into words.
+    """An error about one instance, with its place and reason; `str` puts it into words.
 
     ``instance`` counts over all instances that were passed; ``position`` is None if the whole
     instance is meant.  ``file`` is the shard that it lies in, and ``argument`` the argument that it

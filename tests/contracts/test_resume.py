@@ -231,7 +231,7 @@ def test_copy_taken_in_training_leaves_the_training_alone(make, tmp_path):
     crf = make()
     data = (queries if isinstance(crf, RankingCRF) else dense)(0)
     arguments = named(crf, *data)
-    path = tmp_path / "m.crfx"
+    path = tmp_path / "checkpoint.crfx"  # `contents` writes m.crfx
 
     def keep(progress):
         copy(crf)

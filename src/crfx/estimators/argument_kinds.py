@@ -40,7 +40,7 @@ class Whole(Kind):
     most: int | str | None = None
     hint: str = ""
     is_flag: bool = False
-    """Whether True and False stand for 1 and 0."""
+    """True and False are taken as 1 and 0."""
 
     def _fault(self, value: Any) -> str | None:
         if self.is_flag and isinstance(value, bool):

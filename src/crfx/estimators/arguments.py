@@ -1,4 +1,4 @@
-"""What the arguments of estimators may be: one table per class, and rules between arguments.
+"""Valid arguments of estimators: one table per class, and rules between arguments.
 
 The command line takes its options from these tables, and its help must answer before NumPy and
 scikit-learn are imported.  So what is heavy is imported when an argument is checked.

@@ -40,7 +40,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     reading_: Reading | None = None
     """How ``crfx train`` read the files; None where the model was trained from Python."""
     training_: Training = Training()
-    """How far the training is, so that an interrupted one can be resumed from a file."""
+    """The progress of the training, so that an interrupted one can be resumed from a file."""
 
     @property
     def n_features_in_(self) -> int:

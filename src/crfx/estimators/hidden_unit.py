@@ -37,7 +37,7 @@ from crfx.trainers.parametric import ParameterTrainer, ParametricTask
 from crfx.trainers.pretraining import pretrain
 
 USUAL_DROPOUT = 0.2
-"""Of dense features."""
+"""The default share of dense features that a step leaves out."""
 
 
 class HiddenUnitCRF(LabellingEstimator):
@@ -162,7 +162,7 @@ class HiddenUnitCRF(LabellingEstimator):
 
     n_iter_: int
     votes_: list[npt.NDArray[np.float32]] | None = None
-    """With herding, the parameters at the end of every epoch that votes; else None."""
+    """The parameters at the end of every epoch that votes (herding); else None."""
 
     def __init__(
         self,
